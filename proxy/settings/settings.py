@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -47,7 +48,7 @@ from telemetry.spans.size_limits import SizeLimits
 from telemetry.spans.value_texts import ValueForm
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _MIB = 1024 * 1024
 
@@ -379,10 +380,24 @@ def _explain(error: ValidationError) -> str:
     head, *rest = first["loc"] or ("settings",)
     name = ".".join(map(str, (_TABLES.get(str(head), head) if rest else head, *rest)))
     if first["type"] == "extra_forbidden":
-        return f"unknown setting {name!r}; `spantap help settings` lists the names"
+        return f"unknown setting {name!r}; {_advise(str(head), [*map(str, rest)])}"
     message = _MESSAGES.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
     if (unit := str(head).rpartition("_")[2]) in _UNITS and message.endswith("number"):
         message = f"{message} of {unit}, without a unit"
     if head in _TABLES and not rest:
         message = f"must be tables, each under [[{_TABLES[str(head)]}]]"
     return f"setting {name!r}: {message}"
+
+
+def _advise(head: str, rest: Sequence[str]) -> str:
+    """Name the setting, or the member of a table, that an unknown name of the file may mean."""
+    if not rest:
+        known = [_TABLES.get(name, name) for name in Settings.model_fields]
+        name = head.lower().removeprefix("spantap_")
+    elif rest[-1] in Settings.model_fields:
+        return f"if {rest[-1]} of spantap is meant, write it above the first table"
+    else:
+        table = UpstreamConfig if head == "upstreams" else PriceConfig
+        known, name = [*table.model_fields], rest[-1].lower()
+    nearest = get_close_matches(name, known, n=1)
+    return f"did you mean {nearest[0]}?" if nearest else "`spantap help settings` lists the names"

@@ -85,7 +85,18 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("prot = 1", "unknown setting 'prot'"),
+        ("prot = 1", "unknown setting 'prot'; did you mean port?"),
+        ("SPANTAP_PORT = 1", "unknown setting 'SPANTAP_PORT'; did you mean port?"),
+        ("[[upstreem]]\nname = 'a'", "unknown setting 'upstreem'; did you mean upstream?"),
+        ("xyz = 1", "unknown setting 'xyz'; `spantap help settings` lists the names"),
+        (
+            "[[upstream]]\nname = 'a'\nurl = 'http://a'\nprefixx = '/a'",
+            "unknown setting 'upstream.0.prefixx'; did you mean prefix?",
+        ),
+        (
+            "[[upstream]]\nname = 'a'\nurl = 'http://a'\nport = 1",
+            "if port of spantap is meant, write it above the first table",
+        ),
         ("port = 70000", "setting 'port'"),
         ("upstream = 'api.openai.com'", "setting 'upstream'"),
         ("[[upstream]]\nname = 'a'\nurl = 'http://a'\nkey = 'x'", "upstream.0.key"),
@@ -235,7 +246,7 @@ def test_prices_come_by_tables(tmp_path: Path) -> None:
     more = text + "cache_write_1h = 3\nweb_search = 10\n"
     [price] = load_settings(config=write(tmp_path, more)).prices
     assert (price.cache_write_1h, price.web_search) == (3.0, 10.0)
-    with pytest.raises(ConfigurationError, match=r"unknown setting 'price\.0\.inputs'"):
+    with pytest.raises(ConfigurationError, match=r"'price\.0\.inputs'; did you mean input\?"):
         load_settings(config=write(tmp_path, '[[price]]\nmodel = "m"\ninputs = 1\n'))
 
 
