@@ -118,13 +118,20 @@ class _Privacy(msgspec.Struct, frozen=True):
     content: bool
     redact: list[str]
     redact_patterns: dict[str, str]
+    record_headers: list[str]
 
 
 def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
-    """Digest everything that hides content from spans: settings (JSON), ``OPENINFERENCE_*``."""
+    """Digest everything that hides something from spans: settings (JSON), ``OPENINFERENCE_*``."""
     privacy = msgspec.json.decode(handed, type=_Privacy)
     switches = {name: text for name, text in environ.items() if name.startswith("OPENINFERENCE_")}
-    hidden = (privacy.content, sorted(privacy.redact), privacy.redact_patterns, switches)
+    hidden = (
+        privacy.content,
+        sorted(privacy.redact),
+        privacy.redact_patterns,
+        sorted(privacy.record_headers),
+        switches,
+    )
     return hashlib.sha256(msgspec.json.encode(hidden, order="sorted")).hexdigest()
 
 
