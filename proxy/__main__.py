@@ -158,7 +158,7 @@ def _add_stats(command: CommandParser) -> None:
         "Sum up all calls, or those that fit a filter: how many, their tokens, how long they took,"
         " and their cost."
     )
-    groups = ("model", "upstream", "client", "session", "user", "tool", "hour")
+    groups = ("model", "upstream", "client", "session", "user", "tool", "limit", "hour")
     add = command.add_argument
     add("--by", choices=groups, default="", help="a row for the calls of each")
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")

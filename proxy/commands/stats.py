@@ -4,6 +4,8 @@ An unknown number is a dash, or ``null``; one that is known only for some calls 
 Tokens are those that providers reported, zero if none did. Groups are sorted by their number of
 calls, hours by time; the last row has all calls.
 
+With ``--by limit`` the rows are rate limits (:mod:`proxy.commands.stats_limits`).
+
 With ``--by tool`` the rows are tools of agents. The time of a tool is an upper bound: from the end
 of the answer that called it to the request that brought its result. Calls without a result are
 counted from the columns of answers, for all calls of agents, or for those that a condition on runs
@@ -48,6 +50,11 @@ if TYPE_CHECKING:
 DEFAULT_GROUPS: Final = 20
 """How many groups are shown: about a screen."""
 
+LIMIT: Final = "limit"
+"""The group of those who ask about rate limits."""
+
+_NOTHING: Final = {"tool": "no call of a tool", LIMIT: "no call that says what is left of a limit"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatsOptions:
@@ -56,7 +63,7 @@ class StatsOptions:
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of a further ``since:`` of the filter.
-        by: what a group has in common (:data:`telemetry.reading.sums.GROUPS`).
+        by: what a group has in common (:data:`telemetry.reading.sums.GROUPS`), or :data:`LIMIT`.
         price_as: the model at whose price the calls are reckoned as well.
         limit: how many groups to show at most; by default :data:`DEFAULT_GROUPS`, and all hours.
         as_json: one JSON object per line, for programs, instead of a table for people.
@@ -96,8 +103,8 @@ def run_stats(
         wanted = read_filter(options.words, options.since, now_ns())
         if wanted.texts:
             return command.refuse("texts are for `spantap traces`: sums are of conditions.")
-        if options.by == "tool" and options.price_as is not None:
-            return command.refuse("--price-as is for calls: a tool has no price.")
+        if options.by in {"tool", LIMIT} and options.price_as is not None:
+            return command.refuse(f"--price-as is for calls: a {options.by} has no price.")
         repricing = None
         if options.price_as is not None:
             from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
@@ -107,12 +114,19 @@ def run_stats(
             chosen = reader.that(wanted.where())
             if options.by == "tool":
                 told = _show_tools(chosen, wanted, options, out)
+            elif options.by == LIMIT:
+                from proxy.commands.stats_limits import show_limits  # noqa: PLC0415 - reads spans
+
+                limit = options.limit or DEFAULT_GROUPS
+                told = show_limits(
+                    chosen, limit, command, open_console(out), as_json=options.as_json
+                )
             else:
                 told = _show(chosen, options, repricing, out)
         if told is None:
             fits = f" that fits {wanted}" if wanted else ""
-            of_tool = " of a tool" if options.by == "tool" else ""
-            command.tell(f"no call{of_tool}{fits} is recorded in {store} yet.")
+            what = _NOTHING.get(options.by, "no call")
+            command.tell(f"{what}{fits} is recorded in {store} yet.")
         elif told:
             command.tell(f"{told} more by {options.by}; --limit N shows more.")
     return command.status

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from telemetry.finding.where import Where
     from telemetry.reading.conversations import Conversation
     from telemetry.reading.engine import Engine, Group, Notable, SearchStep
+    from telemetry.reading.limits import Limits
     from telemetry.reading.runs import RunSums, ToolCalls
     from telemetry.reading.sums import Aggregate
     from telemetry.store.rows import SpanSummary, StoredSpan
@@ -265,6 +266,12 @@ class Calls:
         from telemetry.reading.runs import count_tool_calls  # noqa: PLC0415 - no list of calls needs it
 
         return count_tool_calls(self._engine, self._where)
+
+    def limits(self, seconds: float) -> Limits:
+        """Find how near each rate limit came (:func:`telemetry.reading.limits.find_limits`)."""
+        from telemetry.reading.limits import find_limits  # noqa: PLC0415 - no list of calls needs it
+
+        return find_limits(self._engine, self._where, make_clock(seconds))
 
     def notable(self, count: int, seconds: float) -> Notable:
         """Find the slowest, dearest and failed of them, `count` of each, newest first."""

@@ -23,6 +23,9 @@ from tests.proxy.traces_runs import Terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
+COLUMNS = ("upstream", "calls", "id")
+"""The last columns of limits."""
+
 PRICES = PriceTable([Price(model="house", input=1_000.0, output=10_000.0)])
 
 
@@ -125,6 +128,38 @@ def test_calls_are_reckoned_at_another_price(store: Path) -> None:
     assert told["priced"] == 2
     assert "as house" in Ran(store, price_as="house", by="model").out
     assert Ran(store, price_as="house", by="client").rows[1][-1] == "-", "it has no tokens"
+
+
+def test_limits_show_how_near_they_came(store: Path) -> None:
+    """The nearest first, with its reset and its call; also as JSON."""
+    ran = Ran(store, by="limit")
+    assert (ran.status, ran.out) == (0, "")
+    assert ran.err.startswith("spantap stats: no call that says what is left of a limit is ")
+    said = {"x-ratelimit-limit-tokens": "200", "x-ratelimit-remaining-tokens": "10"}
+    said |= {"x-ratelimit-limit-requests": "50", "x-ratelimit-remaining-requests": "25"}
+    said |= {"x-ratelimit-reset-tokens": "6m0s"}
+    with Store.open(store) as owner:
+        owner.add([make_row(make_exchange(4, heads={"response": said}))])
+    ran = Ran(store, by="limit")
+    assert ran.rows[0] == ["limit", "left", "remaining", "of", "reset", "when", "model", *COLUMNS]
+    assert [row[:5] for row in ran.rows[1:]] == [
+        ["tokens", "5%", "10", "200", "6m0s"],
+        ["requests", "50%", "25", "50", "-"],
+    ]
+    ran = Ran(store, by="limit", as_json=True, limit=1)
+    (record,) = map(decode_json_object, ran.out.splitlines())
+    assert record["left"] == 0.05
+    assert record.keys() > {"upstream", "model", "remaining", "reset", "time", "span_id"}
+    assert ran.err == "spantap stats: 1 more by limit; --limit N shows more.\n"
+    assert Ran(store, by="limit", price_as="house").status == 2
+
+
+def test_limits_say_that_not_all_calls_were_read(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never a silent cap."""
+    monkeypatch.setattr("proxy.commands.stats_limits.MAX_SECONDS", 0)
+    assert "of the newest 0 calls" in Ran(store, by="limit").err
 
 
 def test_json_has_every_number(store: Path) -> None:

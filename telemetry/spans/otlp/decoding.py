@@ -17,6 +17,9 @@ from telemetry.semconv import LINK_RELATION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+        ExportTraceServiceRequest,
+    )
     from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
     from opentelemetry.proto.trace.v1.trace_pb2 import Span as ProtoSpan
 
@@ -73,17 +76,7 @@ def decode_spans(blob: bytes) -> list[DecodedSpan]:
     Raises:
         ValueError: the bytes are not such a request.
     """
-    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - late
-        DecodeError,
-    )
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - late
-        ExportTraceServiceRequest,
-    )
-
-    try:
-        request = ExportTraceServiceRequest.FromString(blob)
-    except DecodeError as error:
-        raise ValueError(f"no OTLP trace request: {error}") from error
+    request = _parse(blob)
     return [
         _decoded_span(
             span,
@@ -94,6 +87,36 @@ def decode_spans(blob: bytes) -> list[DecodedSpan]:
         for scope_spans in resource_spans.scope_spans
         for span in scope_spans.spans
     ]
+
+
+def find_texts(blob: bytes, name: str) -> Iterator[str]:
+    """Yield the texts that spans have in the attribute `name`, without decoding the others.
+
+    Raises:
+        ValueError: the bytes are not such a request.
+    """
+    for resource_spans in _parse(blob).resource_spans:
+        for scope_spans in resource_spans.scope_spans:
+            for span in scope_spans.spans:
+                for pair in span.attributes:
+                    if pair.key == name and pair.value.HasField("string_value"):
+                        yield pair.value.string_value
+
+
+def _parse(blob: bytes) -> ExportTraceServiceRequest:
+    from google.protobuf.message import (  # type: ignore[import-untyped] # noqa: PLC0415 - late
+        DecodeError,
+    )
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: PLC0415 - late
+        ExportTraceServiceRequest,
+    )
+
+    request: ExportTraceServiceRequest
+    try:
+        request = ExportTraceServiceRequest.FromString(blob)
+    except DecodeError as error:
+        raise ValueError(f"no OTLP trace request: {error}") from error
+    return request
 
 
 def _decoded_span(
