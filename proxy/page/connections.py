@@ -131,7 +131,7 @@ class Connections:
 
 
 class _Use:
-    """The state of one connection, and since when nothing has happened on it."""
+    """The state of one connection, and when something last happened on it."""
 
     def __init__(self, since: float) -> None:
         self.since = since

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 MAX_TEXTS: Final = 8
-"""For how many calls one browser gets the texts."""
+"""The most calls whose texts one browser gets."""
 
 COMMENT_SECONDS: Final = 15.0
 """The time between two comments, so that nothing between us and the browser closes the

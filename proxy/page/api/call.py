@@ -72,7 +72,7 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
 
 
 def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
-    """Fill what the row of an older store lacks, from the span."""
+    """Fill in from the span what the row of an older store lacks."""
     known = {
         "request_id": call.request_id,
         "ttft_ms": _number(call.ttft_ms),
@@ -156,7 +156,7 @@ def _tell_tokens(call: RecordedCall) -> JsonObject:
 
 
 def _tell_other_apis(call: RecordedCall) -> JsonObject:
-    """Build what only calls have that are not chats."""
+    """Build the members that only calls of other APIs than chats have."""
     found: JsonObject = {"query": call.query, "verdict": call.verdict, "sound": call.sound}
     for name, documents in (("documents", call.documents), ("ranking", call.ranking)):
         found[name] = [

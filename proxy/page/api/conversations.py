@@ -1,9 +1,9 @@
 """``GET /api/conversations``: conversations, the one with the newest call first.
 
 A conversation is listed if one of its calls fits the filter, at the place of the newest such call;
-its sums are those of all its calls. A page may take :data:`SEARCH_SECONDS`, as that of calls. No
-conversation is listed twice, except in a search for texts: then one with calls on two pages may be
-on both.
+its sums are those of all its calls. Like a page of calls, a page may take :data:`SEARCH_SECONDS`.
+No conversation is listed twice, except in a search for texts: then one with calls on two pages may
+be on both.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
 def _find_new(
     chosen: Calls, row: SpanSummary, seen: set[int], before: int
 ) -> ConversationSums | None:
-    """Find the conversation of a row; nothing of one that is on this page or an earlier one."""
+    """Find the conversation of a row; ``None`` if it is on this page or an earlier one already."""
     number = row.columns.conversation
     if not isinstance(number, int) or number < 0 or number in seen:  # below 0: damage
         return None
@@ -77,7 +77,7 @@ def _find_new(
 
 
 def _is_known(sums: ConversationSums) -> bool:
-    """Tell whether it is more than a lone call.
+    """Tell whether a conversation is more than a lone call.
 
     A lone call has no call that continues it, and its answer calls no tool. There may be a million:
     they are listed only with ``lone=true``.
