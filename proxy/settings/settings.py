@@ -179,7 +179,7 @@ class Settings(BaseModel):
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()
     """Kinds of unsampled calls that still get a span: ``errors``, ``cancelled``, ``slow``."""
     keep_slow_seconds: Seconds = 30
-    """A call that takes as long or longer is slow."""
+    """A call that takes longer is slow."""
     count_tokens: bool = True
     """Whether token counts that a client asks for are recorded; they are relayed in any case."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE
