@@ -1,4 +1,4 @@
-"""Files that live as long as the processes: their sockets, and the settings that they are given.
+"""Files that exist as long as the processes: their sockets, and the settings that they get.
 
 The files are in the folder for temporary files, or else beside the store: a container may have no
 other place to write to. Killed processes leave them there; the next start removes them.
