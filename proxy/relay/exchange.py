@@ -322,9 +322,9 @@ class ObservedExchange:
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
         """Finish a step, even if the client leaves meanwhile.
 
-        With the policy ``drain`` nothing is cancelled when the client leaves. The answer is read on
-        for its usage, even before its head came, until its end, a limit, or a shutdown that cannot
-        wait.
+        With the policy ``drain`` nothing is cancelled when the client leaves, even if the answer's
+        head has not come yet. We continue to read the answer for its usage, until its end, a limit,
+        or a shutdown that cannot wait.
 
         Raises:
             asyncio.CancelledError: it took too long, or shutdown cannot wait.
@@ -358,7 +358,7 @@ class ObservedExchange:
         return max(self._drain_until - asyncio.get_running_loop().time(), 0)
 
     async def _drain(self, response: UpstreamResponse) -> None:
-        """Read on for the usage, after the client has left."""
+        """Continue to read for the usage, after the client has left."""
         size = 0
         try:
             while size < MAX_DRAIN_BYTES and (data := await response.read()):

@@ -62,10 +62,10 @@ _NO_KEY = (
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Handler:
-    """Called once for each valid request; all its state is in what it is given.
+    """Called once for each valid request; all its state is in the objects below.
 
     Attributes:
-        open_exchanges: those that a shutdown waits for.
+        open_exchanges: the exchanges that a shutdown waits for.
         inbound_keys: a request must have one of these keys; ``None`` lets everybody in.
         on_refused: called with a reason for each request that is answered here and not relayed.
         on_relayed: called with the status of each answer to a call that is relayed unobserved; if
@@ -191,7 +191,7 @@ class Handler:
         )
 
     async def _relay(self, downstream: Downstream, route: Route) -> Answered:
-        """Relay both ways, untouched, unbuffered, without a span."""
+        """Relay in both directions, without changes, buffers or a span."""
         downstream.continue_if_expected()
         upstream, headers = route.upstream, downstream.headers
         changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)

@@ -32,7 +32,7 @@ class UpstreamConfig(BaseModel):
         if not value.startswith("/"):
             raise ValueError(f"prefix {value!r} must begin with a slash")
         if value.startswith((RUN_PREFIX, TO_PREFIX)):
-            raise ValueError(f"prefix {value!r} begins as spantap's own do (docs/run.md)")
+            raise ValueError(f"prefix {value!r} begins like spantap's own prefixes (docs/run.md)")
         return value
 
     @field_validator("api_key_env")
