@@ -1,6 +1,6 @@
 """The composition root of a worker: settings in, a relaying proxy out.
 
-A file that cannot be read, or a port that is taken, is a ``ConfigurationError``.
+A file that cannot be read, or a port that is taken, raises a ``ConfigurationError``.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ no longer needs the port to be open."""
 
 
 class Proxy:
-    """A worker: what listens on the traffic port, and relays.
+    """A worker: it listens on the traffic port, and relays.
 
     Args:
         settings: the settings of relaying.
         sink: where tap frames go.
         clock: the system's clock if not given.
-        is_orphaned: tells whether the supervisor is gone.
+        is_orphaned: says whether the supervisor is gone.
         cipher: encrypts what may be a credential in frames, and signs passes to base URLs.
 
     Attributes:

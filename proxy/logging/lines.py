@@ -3,9 +3,9 @@ r"""Formats one log record as one line, for people or for programs.
 A record is one line of at most :data:`MAX_LINE_BYTES`. Line ends, control characters (a terminal
 obeys some) and halves of surrogate pairs become visible as ``\x1b``.
 
-Of an exception, the line has the type and where it was raised, but not its text: libraries quote
-what they were given, and that may be a prompt or a key (R7). For the same reason only fixed text of
-other people's loggers is logged.
+For an exception, the line has its type and the place where it was raised, but not its text:
+libraries quote what they were given, and that may be a prompt or a key (R7). For the same reason
+only fixed text of other people's loggers is logged.
 """
 
 from __future__ import annotations
