@@ -56,7 +56,7 @@ async def live(request: web.Request) -> web.StreamResponse:
     news.join(browser)
     try:
         if request.headers.get("Last-Event-ID") or request.query.get("after"):
-            news.tell_newest(browser)
+            news.send_newest(browser)
         await response.prepare(request)
         silent_seconds = 0.0
         while not browser.is_over and request.transport is not None:

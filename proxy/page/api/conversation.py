@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.members import object_of
 from proxy.page.api.conversations import build_conversation
-from proxy.page.api.rows import tell_time
+from proxy.page.api.rows import write_time
 from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
 from proxy.reading.run_record import build_run_record, find_ending
@@ -151,7 +151,7 @@ def read_context(reader: Calls, parameters: Parameters) -> JsonObject:
             {
                 "span_id": row.span_id,
                 "seq": row.seq,
-                "start_time": tell_time(row.start_ns),
+                "start_time": write_time(row.start_ns),
                 "prompt_tokens": row.prompt_tokens,
                 "cached_tokens": row.columns.cached_tokens,
                 "parts": {name: _count(parts.get(name)) for name in PARTS} if parts else None,

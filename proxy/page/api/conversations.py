@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.calls import SEARCH_SECONDS
-from proxy.page.api.rows import tell_time
+from proxy.page.api.rows import write_time
 from proxy.reading.run_record import build_sums
 from telemetry.finding.where import ask_known
 from telemetry.reading.engine import LAST_SEQ
@@ -59,8 +59,8 @@ def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
                 return {"conversations": found, "next": row.seq, "complete": True}
         at = page.back_to
         if page.is_done or page.is_late or time.monotonic() >= until_seconds:
-            goes_on = None if page.is_done else at
-            return {"conversations": found, "next": goes_on, "complete": page.is_done}
+            continues_at = None if page.is_done else at
+            return {"conversations": found, "next": continues_at, "complete": page.is_done}
 
 
 def _find_new(
@@ -94,8 +94,8 @@ def build_conversation(sums: ConversationSums) -> JsonObject:
         "models": sums.models,
         "runs": sums.runs,
         **build_sums(sums),
-        "start_time": tell_time(sums.start_ns),
-        "end_time": tell_time(sums.end_ns),
+        "start_time": write_time(sums.start_ns),
+        "end_time": write_time(sums.end_ns),
         "preview": sums.preview,
         "last_seq": sums.last_seq,
     }

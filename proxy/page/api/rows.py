@@ -24,7 +24,7 @@ def build_row(row: SpanSummary) -> JsonObject:
     return record
 
 
-def tell_time(at_ns: object) -> str | None:
+def write_time(at_ns: object) -> str | None:
     """Write a time, given in nanoseconds since the epoch; ``None`` if it is not a time."""
     try:
         return format_time(at_ns) if isinstance(at_ns, int) else None

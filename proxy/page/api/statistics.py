@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.parameters import MAX_NUMBER
-from proxy.page.api.rows import build_row, tell_time
+from proxy.page.api.rows import build_row, write_time
 from proxy.page.errors import PageError
 from telemetry.reading.sums import NO_SUMS
 
@@ -67,8 +67,8 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
     aggregate = chosen.aggregate("model", "upstream", step_seconds=step, seconds=SUM_SECONDS)
     notable = chosen.notable(LISTED, LIST_SECONDS)
     return {
-        "from": tell_time(since * _MINUTE_NS),
-        "to": tell_time(until * _MINUTE_NS),
+        "from": write_time(since * _MINUTE_NS),
+        "to": write_time(until * _MINUTE_NS),
         "step_seconds": step,
         "buckets": _build_buckets(aggregate, since, until, step),
         "groups": [
@@ -117,7 +117,7 @@ def _build_buckets(aggregate: Aggregate, since: int, until: int, step: int) -> l
     buckets = []
     for number in range(first, last + 1):
         calls, errors = aggregate.steps.get(number, (0, 0))
-        time = tell_time(number * step * 1_000_000_000)
+        time = write_time(number * step * 1_000_000_000)
         buckets.append({"time": time, "calls": calls, "errors": errors})
     return buckets
 
