@@ -134,7 +134,7 @@ class Proxy:
                 max_body_bytes=settings.max_body_bytes,
                 on_disconnect=settings.on_disconnect,
                 propagate=settings.propagate,
-                tells_ids=settings.answer_ids and not is_disabled(os.environ),
+                shows_ids=settings.answer_ids and not is_disabled(os.environ),
                 keeps_unsampled=bool(settings.keep),
                 keeps_conversations=has_conversations and identities.samples_some,
                 max_bodies_bytes=settings.max_bodies_bytes,

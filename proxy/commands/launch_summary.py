@@ -86,10 +86,10 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
                 "spantap: no call is recorded: none came through, or sampling left it out; "
                 "docs/run.md says which programs take their base URL from the environment"
             )
-        print_unobserved(console, [one for one in others if not (count and _may_go_on(one))])
+        print_unobserved(console, [one for one in others if not (count and _may_continue(one))])
 
 
-def _may_go_on(refused: UnobservedCalls) -> bool:
+def _may_continue(refused: UnobservedCalls) -> bool:
     """Tell whether a client may continue over HTTP, as Codex does, once a WebSocket is refused."""
     path = refused.path.removeprefix(UPGRADE)
     return refused.is_upgrade and find_api("POST", path) is not None

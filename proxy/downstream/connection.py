@@ -83,7 +83,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._parser = RequestParser(
             max_header_bytes=self._state.max_header_bytes,
             body_idle_seconds=self._state.limits.body_idle_seconds,
-            on_room=self._read_on,
+            on_room=self._continue_reading,
             on_broken_body=self._state.count_refused,
         )
         self._time(self._state.limits.header_seconds)
@@ -137,7 +137,7 @@ class DownstreamConnection(asyncio.Protocol):
 
     # Reading, and its time limits.
 
-    def _read_on(self) -> None:
+    def _continue_reading(self) -> None:
         """Continue to parse and to read, if the parser had too much."""
         if self._reading_paused and not self._ends:
             self.data_received(b"")
@@ -240,7 +240,7 @@ class DownstreamConnection(asyncio.Protocol):
         if not waiting or self._state.is_orphaned():
             return False
         request = waiting.pop(0)
-        self._read_on()
+        self._continue_reading()
         self._state.requests_count += 1
         if isinstance(request, BadRequest):
             self._refuse(request)

@@ -160,7 +160,7 @@ class Child:
             finally:
                 self._answer = None
 
-    def tell_numbers(self, snapshot: Snapshot) -> None:
+    def send_numbers(self, snapshot: Snapshot) -> None:
         """Send numbers to the present process, unless too many earlier bytes still wait."""
         if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(Counters(snapshot=snapshot))
@@ -209,7 +209,7 @@ class Child:
             self._failures = 1 if steady else self._failures + 1
             self.restarts += 1
             wait_seconds = self._wait_seconds()
-            self._tell_end(wait_seconds)
+            self._log_end(wait_seconds)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_seconds):
                     await self._ending.wait()
@@ -220,7 +220,7 @@ class Child:
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         for message in (self._start, *self._orders):
             self._write(message)
-        watching = asyncio.ensure_future(self._tell_silence())
+        watching = asyncio.ensure_future(self._log_silence())
         since = await self._hear(reader)
         watching.cancel()
         self._writer.transport.abort()
@@ -278,7 +278,7 @@ class Child:
             pass  # it is gone
         return since
 
-    async def _tell_silence(self) -> None:
+    async def _log_silence(self) -> None:
         """Log when the child goes silent, and when it responds again.
 
         It is not ended: it may have work that takes long, and the next process would have the same
@@ -343,7 +343,7 @@ class Child:
             return 0.0
         return min(FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 2, 16), MAX_WAIT_SECONDS)
 
-    def _tell_end(self, wait_seconds: float) -> None:
+    def _log_end(self, wait_seconds: float) -> None:
         how = describe_status(self.status)
         when = f"in {wait_seconds:g} s" if wait_seconds else "now"
         if self._failures >= LOUD_AFTER:

@@ -209,7 +209,7 @@ class FrameChannel:
                 break
         return len(self.outbox)
 
-    def tell_shedding(self) -> None:
+    def log_shedding(self) -> None:
         """Log if something was left out since the last such line."""
         shedding = self.outbox.shedding
         shed = shedding.shed_bytes, shedding.shed_exchanges

@@ -202,7 +202,7 @@ class FrameIntake:
         try:
             return self._spool.read()
         except Exception as error:  # noqa: BLE001 - the thread must go on (rule 4)
-            self._tell("frames in the spool are lost: %s", type(error).__name__)
+            self._log_error("frames in the spool are lost: %s", type(error).__name__)
             return False
 
     def _finish_spool(self) -> None:
@@ -246,10 +246,10 @@ class FrameIntake:
         try:
             self._feed(connection, data)
         except MalformedRecordError as error:
-            self._tell("a worker is disconnected, and will send again: %s", error)
+            self._log_error("a worker is disconnected, and will send again: %s", error)
             self._disconnect(connection)
         except Exception as error:  # noqa: BLE001 - the thread must go on (rule 4)
-            self._tell("frames of a worker are lost: %s", type(error).__name__)
+            self._log_error("frames of a worker are lost: %s", type(error).__name__)
         if connection.unsent_acks and connection in self._connections:
             self._acknowledge(connection)
 
@@ -295,7 +295,7 @@ class FrameIntake:
         if (worker := self._workers.get(token)) is not None:
             worker.source.forget(number)
 
-    def _tell(self, what: str, why: object) -> None:
+    def _log_error(self, what: str, why: object) -> None:
         if self._defects.admit() is not None:
             _log.error(what, why)
 

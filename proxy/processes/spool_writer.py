@@ -76,7 +76,7 @@ class SpoolWriter:
                 await loop.run_in_executor(disk, self._spool.write, pieces)
             except (OSError, SpoolFull) as error:
                 outbox.note_unwritten()
-                self._tell(error)
+                self._log_failure(error)
                 await self._rest()
             else:
                 outbox.note_written()
@@ -102,7 +102,7 @@ class SpoolWriter:
         self._outbox.can_spool = True
         self._to_write.set()  # because some frames still wait
 
-    def _tell(self, error: OSError | SpoolFull) -> None:
+    def _log_failure(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:
             why = error if isinstance(error, SpoolFull) else error.strerror
             _log.warning("calls wait in memory, because the spool does not accept them: %s", why)

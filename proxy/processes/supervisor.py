@@ -141,7 +141,7 @@ class Supervisor:
         admin = AdminServer(self._ports.admin, is_ready=self._is_ready, metrics=self._numbers)
         admin.start()
         running = {child: asyncio.ensure_future(child.run()) for child in self._children}
-        telling = asyncio.ensure_future(self._tell_numbers())
+        sending = asyncio.ensure_future(self._send_numbers())
         try:
             if not await self._all_ready(running.values(), signals):
                 if signals.first.is_set():
@@ -163,7 +163,7 @@ class Supervisor:
                     signals.first.set()
             return await self._end(running, signals)
         finally:
-            telling.cancel()
+            sending.cancel()
             await self._end_at_once(running.values())
             if self._page is not None:
                 await self._page.end()
@@ -267,7 +267,7 @@ class Supervisor:
         """Let telemetry store and send; return how much is lost, ``None`` if that is unknown."""
         telemetry = self._telemetry
         telemetry.expect_end()
-        telemetry.tell_numbers(self._others_numbers())
+        telemetry.send_numbers(self._others_numbers())
         telemetry.order(Finish(flush_seconds=flush_seconds))
         stored = asyncio.ensure_future(telemetry.has_finished.wait())
         awaited: set[asyncio.Future[Any]] = {running, stored}
@@ -315,10 +315,10 @@ class Supervisor:
             parts += worker.numbers()
         return merge(parts)
 
-    async def _tell_numbers(self) -> None:
+    async def _send_numbers(self) -> None:
         """Send telemetry the numbers of all other processes, for the store and the OTLP backend."""
         while True:
-            self._telemetry.tell_numbers(self._others_numbers())
+            self._telemetry.send_numbers(self._others_numbers())
             await asyncio.sleep(COUNTERS_SECONDS)
 
     def _read_metrics(self) -> Iterator[Reading]:

@@ -23,7 +23,7 @@ from proxy.relay.own_prefixes import strip_own_prefixes
 from proxy.relay.signed_hosts import explain_signed_host
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
-from proxy.upstream.owners import Owner, tell_asker
+from proxy.upstream.owners import Owner, find_asker
 from proxy.upstream.passes import read_pass
 from proxy.upstream.request import UpstreamRequest
 from telemetry.observing.encryption import OWN_CIPHER
@@ -108,7 +108,7 @@ class Handler:
         given = strip_own_prefixes(downstream)
         url = None if given is None else read_pass(given, self.cipher)
         method, target = downstream.method, downstream.target
-        asker = tell_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
+        asker = find_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
         route, api = self._find_way(method, target, asker, url)
         if (keys := self.inbound_keys) is not None and not _lets_in(keys, downstream, route):
             self.on_refused("no inbound key, or an unknown one")

@@ -79,7 +79,7 @@ def find_owner(target: str, asker: Owner) -> Owner:
 
     Args:
         target: raw path and query.
-        asker: the provider whose client asks: see :func:`tell_asker`.
+        asker: the provider whose client asks: see :func:`find_asker`.
     """
     path = target.partition("?")[0].rstrip("/")
     if asker is Owner.ANTHROPIC and _is_under(path, (_BARE,)):
@@ -99,7 +99,7 @@ def complete_target(target: str, owner: Owner) -> str:
     return target
 
 
-def tell_asker(head: Head) -> Owner:
+def find_asker(head: Head) -> Owner:
     """Find out from the head which provider's client asks.
 
     ``anthropic-version``, or ``x-api-key`` without ``Authorization``, is Anthropic's;
