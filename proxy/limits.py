@@ -17,7 +17,7 @@ MAX_ANSWER_BYTES = 32 * 1024 * 1024
 telemetry."""
 
 FILES_PER_CONNECTION = 2
-"""One for the client, and one for the upstream."""
+"""Open files of a connection: one for the client, and one for the upstream."""
 
 MAX_OTHER_FILES = 256
 """Other open files: listeners, the store, idle connections to upstreams, and the clients that get a
@@ -26,11 +26,11 @@ MAX_OTHER_FILES = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownstreamLimits:
-    """Limits of client connections; :mod:`proxy.settings.settings` has the reasons of the numbers.
+    """Limits of client connections; :mod:`proxy.settings.settings` gives the reasons for them.
 
     Attributes:
-        header_seconds: from a connection's beginning, or a further request's first byte, to the
-            end of the request's head; 0 means no limit.
+        header_seconds: from a connection's beginning, or from the first byte of a later request, to
+            the end of the request's head; 0 means no limit.
         body_idle_seconds: between two reads of a request's body; 0 means no limit.
         stall_seconds: how long a client may read nothing of its answer; 0 means no limit.
     """

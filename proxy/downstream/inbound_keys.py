@@ -52,7 +52,7 @@ class InboundKeys:
     def find_carriers(self, headers: RawHeaders) -> frozenset[bytes]:
         """Return the names of the fields of a request that have one of the keys, in lower case.
 
-        None of them may reach the upstream (R7). If there are none, the request is not let in.
+        None of them may reach the upstream (R7). Empty if no field has a key.
         """
         return frozenset(
             key
