@@ -28,8 +28,8 @@ processes on the same standard error do not mix."""
 _MAX_MESSAGE_CHARS = 800
 _MAX_EXCEPTION_CHARS = 400
 _MAX_NAME_CHARS = 80
-"""Together less than a line, even if each character of the message takes four bytes. The exception
-and the name are ASCII."""
+"""Limits of the parts of a line. Together they are shorter than a line, even if each character of
+the message takes four bytes; the exception and the name are ASCII."""
 
 _MAX_PLACES = 5
 """How many calls of a traceback are shown, from the innermost: enough to see how it got there."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
-"""Far more than all metrics with all their series; a longer message means a broken channel."""
+"""The longest message: far more than all metrics with all their series. A longer one means that the
+channel is broken."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):

@@ -27,7 +27,7 @@ MAX_PATHS = 32
 handful."""
 
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
-"""Parts of paths whose forms only bring something to store."""
+"""Parts of paths: a form that is sent there only brings something to store."""
 
 
 class UnobservedCounter:
