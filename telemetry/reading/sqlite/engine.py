@@ -185,6 +185,10 @@ class SqliteEngine:
         """Yield the rows with these numbers, in their order, so many of them read when needed."""
         return self._rows.with_numbers(numbers, at_once)
 
+    def one(self, span_id: str) -> SpanSummary | None:
+        """Find the row with exactly this span id."""
+        return self._rows.one(span_id)
+
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
         """Find rows of which an id begins so."""
         return self._rows.find(id_prefix, limit)

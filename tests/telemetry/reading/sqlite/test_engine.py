@@ -119,6 +119,8 @@ def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: Calls) -> N
     assert len(list(reader.newest(20))) == 20
     assert len(list(reader.since(20))) == 10
     assert len(reader.find(span_id(7))) == 1
+    assert reader.one(span_id(7)) is not None
+    assert reader.one(span_id(31)) is None
     connection.set_trace_callback(None)
     assert len(statements) > 31
     for statement in set(statements):
