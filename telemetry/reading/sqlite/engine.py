@@ -227,7 +227,9 @@ class SqliteEngine:
             from telemetry.reading.sqlite.amounts import RowSums  # noqa: PLC0415 - no list needs it
 
             self._sums = RowSums(self._connection, self._listed)
-        alone = snapshot(self._connection) if is_late is None else nullcontext()
+        # A conversation is summed up in reads that are short: a snapshot would make one of them.
+        is_one_read = is_late is None and where.conversation is None
+        alone = snapshot(self._connection) if is_one_read else nullcontext()
         with explain_sqlite_errors(self.path), alone:
             if where == ALL_ROWS and (*by,) == ("state",) and (*names,) == ("rows",):
                 return self._sums.count_states(self._choose(where, uses_indexes=True))
