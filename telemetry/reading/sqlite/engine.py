@@ -131,7 +131,8 @@ class SqliteEngine:
         is_near = where.conversation is not None or where.run is not None
         spans = self._spans if is_near or uses_indexes else self._listed
         written, values = write_where(where, self._spans)
-        if where.since_ns is not None:
+        if where.since_ns is not None and where.rows in {Rows.CALLS, Rows.ALL}:
+            # A row derived from a call may have a smaller number than all that began since then.
             after = max(after, self._find_before(where.since_ns))
         return Chosen(spans, written, values, where.rows is Rows.CALLS, after, before)
 
