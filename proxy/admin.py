@@ -1,8 +1,8 @@
 """The admin port: alive, ready, metrics.
 
-Never on the traffic port, where every path belongs to the upstream
-(``docs/contract/promises.md#admin-port``). Threads serve it, so that neither traffic nor a
-collector of metrics waits for the other.
+It is separate from the traffic port, where every path belongs to the upstream
+(``docs/contract/promises.md#admin-port``). Threads serve it, so that traffic and collectors of
+metrics do not wait for each other.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from telemetry.metrics.snapshot import Snapshot
 
 MAX_REQUESTS = 64
-"""Answered at a time: some probes and a few collectors of metrics. One more ends the oldest: a slow
-client must not keep out the probe that decides whether we live."""
+"""How many connections are answered at a time: some probes and a few collectors of metrics. One
+more ends the oldest, because a slow client must not keep out the probe that decides whether we
+live."""
 
 REQUEST_SECONDS = 10.0
 """How long a client may take for a request and its answer."""
@@ -36,9 +37,9 @@ class AdminServer:
     """Serves the admin port on threads, from :meth:`start` to :meth:`close`.
 
     Args:
-        listener: bound and listening; :meth:`close` closes it.
-        is_ready: false while starting or draining; called on any thread.
-        metrics: the numbers as they are now; called on any thread.
+        listener: a listening socket, which :meth:`close` closes.
+        is_ready: returns false while we start or drain; called on any thread.
+        metrics: returns the numbers as they are now; called on any thread.
     """
 
     def __init__(
@@ -90,21 +91,21 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, listener: socket.socket, find_page: Callable[[str], _Page]) -> None:
         super().__init__(listener.getsockname(), _Request, bind_and_activate=False)
-        self.socket.close()  # the base class made one of its own
+        self.socket.close()  # the base class has made a socket that we do not use
         listener.setblocking(True)  # noqa: FBT003 - its only parameter
         self.socket = listener
         self.find_page = find_page
-        self._since_seconds: dict[socket.socket, float] = {}  # in the order of their beginnings
+        self._since_seconds: dict[socket.socket, float] = {}  # when each began, the oldest first
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer one connection, on a thread of its own."""
+        """Answer one connection, on a separate thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._since_seconds.pop(request, None)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer on a thread; end the oldest where there are too many."""
+        """Answer on a thread; end the oldest connections if there are too many."""
         too_many = len(self._since_seconds) - MAX_REQUESTS + 1
         for oldest in list(self._since_seconds)[: max(0, too_many)]:
             _end(oldest)
@@ -112,18 +113,18 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def service_actions(self) -> None:
-        """End, now and then, what takes too long; the timeout of a read bounds no request."""
+        """End connections that take too long: a timeout of each read does not limit the whole."""
         limit_seconds = time.monotonic() - REQUEST_SECONDS
         for request, since_seconds in list(self._since_seconds.items()):
             if since_seconds < limit_seconds:
                 _end(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log nothing of a client that breaks off."""
+        """Log nothing about a client that breaks off."""
 
 
 def _end(request: socket.socket) -> None:
-    """Wake the thread that reads or writes it, to its end."""
+    """End a connection, which wakes the thread that reads or writes it."""
     with contextlib.suppress(OSError):
         request.shutdown(socket.SHUT_RDWR)
 
@@ -146,8 +147,8 @@ class _Request(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the base class finds it by this name
 
     def version_string(self) -> str:
-        """The ``Server`` field, without versions of what the server is made of."""
+        """Return the ``Server`` field, without the versions of Python and of its library."""
         return "spantap"
 
     def log_message(self, *_: object) -> None:
-        """Log nothing: probes come every few seconds."""
+        """Log nothing, because probes come every few seconds."""

@@ -1,6 +1,6 @@
 """The composition root of a worker: settings in, a relaying proxy out.
 
-A file that cannot be read, or a port that is taken, is a ``ConfigurationError``.
+A file that cannot be read, or a port that is taken, raises a ``ConfigurationError``.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ no longer needs the port to be open."""
 
 
 class Proxy:
-    """A worker: what listens on the traffic port, and relays.
+    """A worker: it listens on the traffic port, and relays.
 
     Args:
         settings: the settings of relaying.
         sink: where tap frames go.
         clock: the system's clock if not given.
-        is_orphaned: tells whether the supervisor is gone.
+        is_orphaned: says whether the supervisor is gone.
         cipher: encrypts what may be a credential in frames, and signs passes to base URLs.
 
     Attributes:
@@ -137,7 +137,7 @@ class Proxy:
                 max_body_bytes=settings.max_body_bytes,
                 on_disconnect=settings.on_disconnect,
                 propagate=settings.propagate,
-                tells_ids=settings.answer_ids and not is_disabled(os.environ),
+                shows_ids=settings.answer_ids and not is_disabled(os.environ),
                 keeps_unsampled=bool(settings.keep),
                 keeps_conversations=has_conversations and identities.samples_some,
                 max_bodies_bytes=settings.max_bodies_bytes,

@@ -19,7 +19,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's clocks. No layer in between, because each read of each stream asks for them."""
+    """The machine's clocks, called directly, because each read of each stream asks for the time."""
 
     wall_ns = staticmethod(time.time_ns)
     monotonic_ns = staticmethod(time.monotonic_ns)

@@ -1,6 +1,6 @@
 """Makes from the settings what each room needs, so that no room imports settings.
 
-A setting that cannot be used is a ``ConfigurationError``.
+A setting that cannot be used raises a ``ConfigurationError``.
 """
 
 from __future__ import annotations

@@ -72,9 +72,9 @@ def encode_error(
 ) -> bytes:
     """Encode a :class:`GatewayError` as a whole HTTP/1.1 answer.
 
-    It is the last on its connection, because the request's body may not have been read, or its end
-    may be unknown. An answer to HEAD has the same head and no body. Further `fields` of the head
-    are in ASCII. Amazon's SDKs read the code in a header (Smithy, restJson1).
+    It is the last answer on its connection, because the request's body may not have been read, or
+    its end may be unknown. An answer to HEAD has the same head and no body. `fields` are more
+    fields of the head, in ASCII. Amazon's SDKs read the code in a header (Smithy, restJson1).
     """
     value: dict[str, Any] = {"message": message}
     if as_amazon:
@@ -85,7 +85,7 @@ def encode_error(
         value = {"error": {"message": message, "type": kind, "param": None, "code": code}}
     body = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
     connection = "Connection: close"
-    if status == HTTPStatus.UPGRADE_REQUIRED:  # it says to what (RFC 9110 section 15.5.22)
+    if status == HTTPStatus.UPGRADE_REQUIRED:  # it must name a protocol (RFC 9110 section 15.5.22)
         connection = "Upgrade: HTTP/1.1\r\nConnection: close, upgrade"
     own = "".join([f"{name.decode()}: {value.decode()}\r\n" for name, value in fields])
     head = (

@@ -1,11 +1,11 @@
 """Header fields as bytes: which fields are relayed, and what changes on the way.
 
 Heads are tuples of ``(name, value)`` pairs of bytes, exactly as they were on the wire, with case,
-order, duplicates and any bytes kept (R1). Nothing else may differ than this:
+order, duplicates and any bytes kept (R1). Only these things may differ:
 
 1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
    (RFC 9110 section 7.6.1). ``Connection`` cannot name a field that frames or routes the message.
-2. Framing (``Content-Length``, ``Transfer-Encoding``) describes the hop it is sent on.
+2. Framing (``Content-Length``, ``Transfer-Encoding``) describes the hop that it is sent on.
 3. ``Host`` names the upstream, in the place where the client had it.
 4. ``x-spantap-*`` is ours and removed.
 5. What :class:`RequestChanges` replaces: ``Accept-Encoding``, ``traceparent``, ``tracestate``,
@@ -57,14 +57,16 @@ _VALUE = operator.itemgetter(1)
 _AS_TEXT = operator.methodcaller("decode", "latin-1")
 
 MAX_FIELDS = 256
-"""Fields of a head: more than real clients and servers send. It bounds the work for a head."""
+"""The most fields of a head, more than real clients and servers send. This bounds the work for a
+head."""
 
 MAX_HEAD_FACTOR = 4
-"""Largest head, in fields of the largest size: nginx too has four buffers for large fields."""
+"""The largest head, as a multiple of the largest field: nginx too has four buffers for large
+fields."""
 
 MAX_SHAPES = 128
-"""Entries of each cache about heads. An entry is at most as large as a head, so a cache takes at
-most 16 MB."""
+"""The number of entries of each cache about heads. An entry is at most as large as a head, so a
+cache takes at most 16 MB."""
 
 
 class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +125,7 @@ class Head(RawHeaders):
         return b",".join(field[1] for field in self if field[0].lower() == name)
 
     def options(self, name: bytes) -> frozenset[bytes]:
-        """Return the members of such a list, in lower case."""
+        """Return the members of a field that is a list with commas, in lower case."""
         values = self.join(name) if name in self._places else None
         return _NONE if values is None else _split_options(values.lower())
 
@@ -225,8 +227,8 @@ def _order_request(
 ) -> tuple[tuple[int, ...], bytes, bytes]:
     """Return which fields are relayed in which order, and the names of ``Host`` and of the length.
 
-    The order is one of numbers. They count the client's fields, then the new ``Host``, then the
-    replacements (also one that is ``None``, which is not used), then the new length.
+    The order is given by numbers, which count the client's fields first, then the new ``Host``,
+    then the replacements (also a ``None``, which is not used), then the new length.
     """
     host = len(shape.names)
     waiting = {

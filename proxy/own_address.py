@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with
-"""Hosts that mean "listen on any address", and the address by which this machine reaches them."""
+"""Hosts that mean "listen on any address", and the address at which this machine reaches them."""
 
 
 def is_own_address(ours: tuple[str, int], host: str | None, port: int | None) -> bool:
@@ -33,6 +33,6 @@ def is_loopback(host: str) -> bool:
 
 
 def reach(host: str) -> str:
-    """Return the host by which this machine reaches a port that listens on `host`, for a URL."""
+    """Return the host at which this machine reaches a port that listens on `host`, for a URL."""
     host = _ANY.get(host, host)
     return f"[{host}]" if ":" in host else host

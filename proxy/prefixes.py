@@ -12,7 +12,7 @@ TO_PREFIX: Final = "/~to/"
 
 
 def split_segment(target: str, prefix: str) -> tuple[str, str]:
-    """Split a target into the segment behind its prefix, and the target behind that.
+    """Split a target into the segment after its prefix, and the target after that.
 
     >>> split_segment("/~run/app?x=/1", "/~run/")
     ('app', '/?x=/1')

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.exchange")
 
 READ_AHEAD_BYTES = 32 * 1024
-"""How much of a body may wait to be read, besides one read; past that the client waits."""
+"""How much of a body may wait to be read, apart from one more read; then the client waits."""
 
 READ_AHEAD_PIECES = 1024
 """How many pieces of a body may wait: a piece of one byte takes as much memory as fifty bytes."""
@@ -137,8 +137,8 @@ class RequestBody:
 class GatheredBody:
     """A body that comes in many reads.
 
-    Only a short one becomes one object. To copy 20 MB would keep all others waiting for 17 ms, and
-    to free them for 4 ms, so a long body stays in blocks.
+    Only a short one becomes one object. Copying 20 MB would keep all others waiting for 17 ms, and
+    freeing them for 4 ms, so a long body stays in blocks.
     """
 
     __slots__ = ("_blocks", "_last", "_size_bytes")
@@ -178,10 +178,11 @@ class BodyBudget:
     clients use all memory. Without room nothing waits or fails; less is done with the body.
 
     Args:
-        max_bytes: in all, besides one read of each call that found no room.
+        max_bytes: the limit for all calls together. Each call that found no room may still hold
+            one more read.
 
     Attributes:
-        held_bytes: how much they hold now.
+        held_bytes: how much all calls hold now.
     """
 
     def __init__(self, max_bytes: int) -> None:

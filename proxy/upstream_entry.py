@@ -57,7 +57,9 @@ def check_url(value: str) -> str:
 
 
 def read_key(variable: str) -> bytes:
-    """Read the key in an environment variable, without white space around it, as files end in it.
+    """Read the key in an environment variable, without the white space around it.
+
+    Keys from files often end in a line feed.
 
     Raises:
         ValueError: there is no key, or no header can hold it. The message does not quote it (R7).

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from proxy.reading.call import RecordedCall
 
 NOTICE_SECONDS = 2.0
-"""How long the end waits until the proxy has noticed that the abandoned chat's client left."""
+"""How long the demo waits for the proxy to notice that the client has left the abandoned chat."""
 
 
 def run_demo() -> int:

@@ -28,14 +28,14 @@ MAX_ROWS = 20
 """How many calls are shown, the last ones: about a screen."""
 
 QUIET_SECONDS = 0.5
-"""A launch is over when none of its calls was stored for so long. A commit comes within a quarter
-of a second, and the proxy notices within a tenth that a client is gone."""
+"""A launch is over when no call of it has been stored for this long. Calls are committed within a
+quarter of a second, and the proxy notices within a tenth of a second that a client has gone."""
 
 NONE_SECONDS = 2.0
 """How long to wait for the first call, on a busy machine."""
 
 MAX_WAIT_SECONDS = 5.0
-"""The longest wait: a process that the command has left behind may go on calling."""
+"""The longest wait, because a process that the command has left behind may make more calls."""
 
 LOOK_SECONDS = 0.1
 
@@ -59,8 +59,8 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
     Args:
         store: where they are.
         launch: its name and its number.
-        own_ns: when the launch began, if no other launch uses its proxy: then all unobserved calls
-            since belong to it. Otherwise ``None``.
+        own_ns: when the launch began, if no other launch uses its proxy: all unobserved calls since
+            then belong to it. ``None`` if another launch uses the proxy too.
         err: where to print.
     """
     console = open_console(err)
@@ -86,10 +86,10 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
                 "spantap: no call is recorded: none came through, or sampling left it out; "
                 "`spantap help run` says which programs take their base URL from the environment"
             )
-        print_unobserved(console, [one for one in others if not (count and _may_go_on(one))])
+        print_unobserved(console, [one for one in others if not (count and _may_continue(one))])
 
 
-def _may_go_on(refused: UnobservedCalls) -> bool:
+def _may_continue(refused: UnobservedCalls) -> bool:
     """Tell whether a client may continue over HTTP, as Codex does, once a WebSocket is refused."""
     path = refused.path.removeprefix(UPGRADE)
     return refused.is_upgrade and find_api("POST", path) is not None

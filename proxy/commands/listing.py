@@ -1,6 +1,6 @@
-"""Lists of calls: those of a store, as they are read or found by their texts, and open ones.
+"""Lists recorded calls, calls found by their texts, and open calls.
 
-The proxy has hidden and masked what it says about open calls; here it is only escaped.
+The proxy hides and masks what it says about open calls; here it is only escaped.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ class Listing:
     Attributes:
         console: where it is printed.
         count: how many calls it has.
-        last_seq: the largest number of them; 0 if there is none.
-        last_start_ns: when the call that was listed last began; ``None`` if there is none.
+        last_seq: the largest number of a listed call; 0 if none is listed.
+        last_start_ns: when the last listed call began; ``None`` if none is listed.
 
     Args:
         console: where it is printed.
-        reader: of the store that the calls are in.
+        reader: reads the store that has the calls.
         as_json: one JSON object per line, instead of a table.
-        full: each of those has the request, the answer and the whole span.
+        full: each object has the request, the answer and the whole span.
     """
 
     def __init__(self, console: Console, reader: Calls, *, as_json: bool, full: bool) -> None:
@@ -66,7 +66,7 @@ class Listing:
         self._above: Mapping[str, int] | None = None
 
     def add(self, rows: Iterator[SpanSummary]) -> None:
-        """List further calls below those before, each page when it is read."""
+        """List more calls below the earlier ones, page by page as they are read."""
         rows = self._mark(rows)
         if self._as_json:
             for record in self._records(rows):
@@ -184,11 +184,11 @@ def search_content(
     """List the calls whose spans hold every text, newest first, `limit` at most.
 
     Args:
-        reader: of the calls that are meant.
+        reader: reads the calls to search.
         limit: at least 1.
         listing: where the calls go.
-        complaints: what the progress is told on.
-        now_ns: the time, since the epoch: of today the date is not told.
+        complaints: shows the progress.
+        now_ns: the time, since the epoch; a time of today is shown without its date.
 
     Raises:
         StoreError: the store cannot be read.

@@ -110,8 +110,8 @@ def _prepare(
     bases = Bases.of(membership.joined, *launch)
     sentences = [
         *describe_unknown_names(environ, type(settings).model_fields),
-        *_tell_proxy(membership),
-        *_tell_urls(around, bases),
+        *_describe_proxy(membership),
+        *_describe_urls(around, bases),
     ]
     environ |= fit_environment(environ, around, bases, membership.joined)
     if options.flags and around.unusable.keys().isdisjoint(own):
@@ -163,14 +163,14 @@ def _set(environ: dict[str, str], name: str, text: str | None) -> None:
         environ[name] = text
 
 
-def _tell_proxy(membership: Membership) -> Sequence[str]:
+def _describe_proxy(membership: Membership) -> Sequence[str]:
     if membership.own is not None:
         return ()
     pid = membership.joined.pid
     return (f"through the proxy that runs already (process {pid}), with its settings",)
 
 
-def _tell_urls(around: Surroundings, bases: Bases) -> Iterator[str]:
+def _describe_urls(around: Surroundings, bases: Bases) -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for name, url in around.set_urls.items():
         if name not in around.implied and bases.is_elsewhere(name):

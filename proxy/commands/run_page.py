@@ -135,14 +135,14 @@ def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
     calls = [row for row in rows if is_call(row.columns.kind)]
     if not calls:
         return ""
-    told = f"{len(calls):,} call{'s' if len(calls) > 1 else ''}"
+    words = f"{len(calls):,} call{'s' if len(calls) > 1 else ''}"
     prompts = [row.prompt_tokens for row in calls if row.prompt_tokens is not None]
     answers = [row.completion_tokens for row in calls if row.completion_tokens is not None]
     costs = [row.columns.cost_usd for row in calls if row.columns.cost_usd is not None]
     for amounts, unit in ((prompts, "in"), (answers, "out")):
         if amounts:
-            told += f", {sum(amounts):,} {unit}"
-    return f"{told}, {format_dollars(sum(costs))} USD" if costs else told
+            words += f", {sum(amounts):,} {unit}"
+    return f"{words}, {format_dollars(sum(costs))} USD" if costs else words
 
 
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:

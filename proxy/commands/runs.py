@@ -107,5 +107,5 @@ def _describe_question(sums: RunSums) -> Text:
 
 
 def _with_failed(count: int, failed: int) -> Text:
-    """Write a number, in red if some of those failed."""
+    """Write a number, in red if some of them failed."""
     return Text(f"{count}{'!' if failed else ''}", style="red" if failed else "")

@@ -65,7 +65,7 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
         store: the store's file.
         call_id: the beginning of a span id, a trace id or the provider's request id, or
             :data:`LAST`; or ``run:`` and the number of a run.
-        options: how.
+        options: how to show it.
         out: for the call.
         err: for everything else.
 
@@ -200,7 +200,7 @@ def _show_run(reader: Calls, run: int, console: Console, *, as_json: bool) -> bo
 
 
 def _print_raw(console: Console, call: RecordedCall) -> Iterator[str]:
-    """Print both bodies; yields what there is none of: ``request`` or ``answer``."""
+    """Print both bodies; yield the name of each that is missing: ``request`` or ``answer``."""
     for title, body in (("request", call.request_text), ("answer", call.response_text)):
         if body is None:
             yield title
@@ -208,5 +208,5 @@ def _print_raw(console: Console, call: RecordedCall) -> Iterator[str]:
         if console.is_terminal:
             console.print(Text(title, style="bold underline"))
             body = escape(body)  # noqa: PLW2901 - it is not needed any more
-        # Past the console's own measures: a body has megabytes, and no line of it is wrapped.
+        # Not through the console, because a body has megabytes and its lines are not wrapped.
         console.file.write(f"{body}\n")

@@ -62,9 +62,9 @@ class StatsOptions:
 
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
-        since: the value of a further ``since:`` of the filter.
+        since: the value of one more ``since:`` of the filter.
         by: what a group has in common (:data:`telemetry.reading.sums.GROUPS`), or :data:`LIMIT`.
-        price_as: the model at whose price the calls are reckoned as well.
+        price_as: a model; the sums also say what the calls would have cost at its price.
         limit: how many groups to show at most; by default :data:`DEFAULT_GROUPS`, and all hours.
         as_json: one JSON object per line, for programs, instead of a table for people.
     """
@@ -90,7 +90,7 @@ def run_stats(
 
     Args:
         store: the store's file.
-        options: what of it.
+        options: which calls to sum up, and how to show the sums.
         prices: gives the user's own prices.
         out: for the sums.
         err: for everything else.
@@ -113,27 +113,27 @@ def run_stats(
         with command.open_store() as reader:
             chosen = reader.that(wanted.where())
             if options.by == "tool":
-                told = _show_tools(chosen, wanted, options, out)
+                left_out = _show_tools(chosen, wanted, options, out)
             elif options.by == LIMIT:
                 from proxy.commands.stats_limits import show_limits  # noqa: PLC0415 - reads spans
 
                 limit = options.limit or DEFAULT_GROUPS
-                told = show_limits(
+                left_out = show_limits(
                     chosen, limit, command, open_console(out), as_json=options.as_json
                 )
             else:
-                told = _show(chosen, options, repricing, out)
-        if told is None:
+                left_out = _show(chosen, options, repricing, out)
+        if left_out is None:
             fits = f" that fits {wanted}" if wanted else ""
             what = _NOTHING.get(options.by, "no call")
             command.tell(f"{what}{fits} is recorded in {store} yet.")
-        elif told:
-            command.tell(f"{told} more by {options.by}; --limit N shows more.")
+        elif left_out:
+            command.tell(f"{left_out} more by {options.by}; --limit N shows more.")
     return command.status
 
 
 def _show_tools(reader: Calls, wanted: Filter, options: StatsOptions, out: TextIO) -> int | None:
-    """Show tools and all of them, as :func:`_show` does groups of calls."""
+    """Show each tool and the sum of all tools, as :func:`_show` does for groups of calls."""
     tools, total = _sum_tools(reader, wanted)
     if total is None:
         return None
@@ -147,11 +147,11 @@ def _show(
 ) -> int | None:
     """Show the groups and all calls; return how many groups are left out.
 
-    ``None`` if there is no call, and nothing is shown.
+    ``None`` if there is no call; then nothing is shown.
     """
     by = options.by
-    told = reader.aggregate(*GROUPS[by])
-    groups, total = told.groups, told.total
+    sums = reader.aggregate(*GROUPS[by])
+    groups, total = sums.groups, sums.total
     if total is None:
         return None
     if not by:
@@ -208,14 +208,14 @@ class _ToolSums:
 
 
 def _sum_tools(reader: Calls, wanted: Filter) -> tuple[list[_ToolSums], _ToolSums | None]:
-    """Sum tools up, each and all of them; the filter is chosen already."""
+    """Sum up each tool, and all tools together; the reader has chosen the calls that fit."""
     asked = None
     if all(one.key in _OF_RUNS for one in wanted.conditions):
         asked = reader.tool_calls()
-    # Those without a status have no result.
+    # A call of a tool without a status has no result.
     of_tools = (ask_word("kind", "TOOL"), ask_word("status", "UNSET", is_not=True))
-    told = reader.that(wanted.where().also(*of_tools, rows=Rows.ALL)).aggregate(*GROUPS["tool"])
-    groups, all_tools = told.groups, told.total
+    sums = reader.that(wanted.where().also(*of_tools, rows=Rows.ALL)).aggregate(*GROUPS["tool"])
+    groups, all_tools = sums.groups, sums.total
     by_name = {str(one.key): one for one in groups}
     names = {*by_name, *(asked.counts if asked is not None else ())}
     tools = []
@@ -239,7 +239,7 @@ def _make_sums(name: str | None, sums: CallSums | None, calls: int | None) -> _T
         answered=answered,
         errors=0 if sums is None else sums.errors,
         took=NO_RANKS if sums is None else sums.ranks["duration_ns"],
-        # Of a run that was removed in part the calls may be gone.
+        # If a part of a run was removed, its calls may be gone.
         calls=None if calls is None or calls < answered else calls,
     )
 
@@ -247,7 +247,7 @@ def _make_sums(name: str | None, sums: CallSums | None, calls: int | None) -> _T
 def _print_tools(
     console: Console, tools: Iterable[_ToolSums], total: _ToolSums, *, as_json: bool
 ) -> None:
-    """Show a row per tool, and one of all of them."""
+    """Show a row per tool, and one for all tools."""
     if as_json:
         for one in (*tools, total):
             console.out(encode_line(_build_record(one)))

@@ -60,9 +60,9 @@ class Repriced(NamedTuple):
     """What calls would have cost.
 
     Attributes:
-        name: at whose price.
-        by_key: dollars, and of how many calls they are, of each group.
-        total: the same of all calls.
+        name: the model whose price is used.
+        by_key: for each group, the dollars and the number of calls that have a price.
+        total: the same for all calls.
     """
 
     name: str
@@ -70,12 +70,12 @@ class Repriced(NamedTuple):
     total: tuple[float, int]
 
     def find(self, key: str | int, by: str) -> tuple[float, int]:
-        """Find what a group comes to, or all calls, which have nothing in common."""
+        """Find the cost of a group, or of all calls if `by` is empty."""
         return self.by_key.get(key, (0.0, 0)) if by else self.total
 
 
 def reprice(repricing: Repricing, usages: Iterable[CallUsages]) -> Repriced:
-    """Reckon calls at another price, each group and all of them."""
+    """Price each group, and all calls together, at another model's price."""
     by_key: dict[str | int, tuple[float, int]] = {}
     total, all_priced = 0.0, 0
     for usage in usages:
@@ -96,16 +96,16 @@ def print_sums(
     repriced: Repriced | None = None,
     zone: tzinfo | None = None,
 ) -> None:
-    """Print a row per group, and one of all calls.
+    """Print a row per group, and one for all calls.
 
     Args:
         console: a terminal, whose width counts, or anything else, for which nothing is cut.
-        groups: by what calls have in common.
-        total: the one of all calls; none where there is no call.
+        groups: the sums of each group.
+        total: the sums of all calls; empty if there is no call.
         by: what the calls of a group have in common
             (:data:`telemetry.reading.sums.GROUPS`).
         repriced: what they would have cost.
-        zone: of hours; by default the local one.
+        zone: the time zone of hours; by default the local one.
     """
     columns = [Column(by, _KEY_WIDTH, rank=1, may_be_cut=True), *_NUMBERS]
     if repriced is not None:
@@ -122,7 +122,7 @@ def print_sums(
 
 
 def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> JsonObject:
-    """Build the record of a group, or of all calls where `by` is empty."""
+    """Build the record of a group, or of all calls if `by` is empty."""
     totals, ranks = sums.totals, sums.ranks
     record: JsonObject = {
         "by": by or None,
@@ -191,7 +191,7 @@ def _share(sums: CallSums) -> float | None:
 
 
 def _speed(sums: CallSums) -> float | None:
-    """Tokens of output by second of output."""
+    """Tokens of output per second of output."""
     return sums.totals["completion_tokens"] / sums.output_ms * 1e3 if sums.output_ms else None
 
 

@@ -86,10 +86,10 @@ class StoreCommand:
         return 2
 
     def check_store(self) -> None:
-        """Look whether there is a store.
+        """Check that there is a store.
 
         Raises:
-            StoreError: there is none.
+            StoreError: there is no store.
         """
         if not self.path.exists():
             raise _StoreMissingError(
@@ -105,15 +105,15 @@ class StoreCommand:
         """Open the store for reading.
 
         Raises:
-            StoreError: there is none, or it cannot be read.
+            StoreError: there is no store, or it cannot be read.
         """
         self.check_store()
         return open_calls(self.path)
 
     def _explain(self, error: Exception) -> str:
-        """Say what is wrong; of missing permissions SQLite does not speak."""
+        """Say what is wrong, also if it is a missing permission, which SQLite does not mention."""
         store = self.path
-        # Readers write too: beside the store lies what they share with its owner.
+        # Readers write too, to the file beside the store that they share with its owner.
         may_read = os.access(store, os.R_OK) and os.access(store.parent, os.W_OK | os.X_OK)
         if may_read or not isinstance(error, (StoreUnavailable, OSError)):
             return str(error)
@@ -127,7 +127,7 @@ _BEFORE: Final = 40
 """Characters before the mark that are shown, so that the line fits in most terminals."""
 
 _BEHIND: Final = 30
-"""And from there on."""
+"""Characters from the mark on that are shown."""
 
 
 def _explain_filter_error(error: FilterError) -> tuple[str, str, str]:

@@ -2,8 +2,9 @@
 
 A row is one line. A number is never cut, because half a number is a wrong number: on a narrow
 terminal whole columns are left out, the least important first (:class:`Column`, ``rank``). Words
-are cut, with an ellipsis. An id is whole, or has its first digits, by which ``show`` finds the
-call. The row of a call is made only from the columns of the store, never from a span's bytes.
+are cut, with an ellipsis. An id is whole, or only its first digits are shown: ``show`` finds the
+call with them. The row of a call is made only from the columns of the store, never from a span's
+bytes.
 """
 
 from __future__ import annotations

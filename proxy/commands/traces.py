@@ -52,21 +52,21 @@ _MAY_BE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TracesOptions:
-    """What is asked.
+    """The options of ``spantap traces``.
 
     Attributes:
-        words: a filter (:mod:`telemetry.finding.filter`), a word each; or one word that may be the
-            beginning of such an id.
-        since: the value of a further ``since:`` of the filter.
+        words: a filter (:mod:`telemetry.finding.filter`), word by word; or one word, which may be
+            the beginning of an id.
+        since: the value of one more ``since:`` of the filter.
         sort: the order, one of :data:`~telemetry.facts.ORDERS`; else the newest calls are
             listed, the oldest of them first.
-        launch: list the calls of the launches of that name alone.
+        launch: list only calls of launches with this name.
         limit: how many calls to list at most; by default :data:`DEFAULT_LIMIT`.
-        follow: go on with calls as they are recorded, until interrupted.
+        follow: then list new calls as they are recorded, until interrupted.
         as_json: one JSON object per line, for programs, instead of a rendering for people.
-        full: each of those has the request, the answer and the whole span; a call that is shown is
-            shown whole.
-        raw: show the bodies of a call, which one word has to name.
+        full: each object has the request, the answer and the whole span; if one word names a call,
+            nothing of it is folded.
+        raw: show the bodies of the call that the one word names.
         runs: list the runs of agents that have such calls, the newest first.
     """
 
@@ -95,7 +95,7 @@ def run_traces(
 
     Args:
         store: the store's file.
-        options: what of it.
+        options: what to list or show.
         out: for the calls.
         err: for everything else.
         wait: waits so many seconds between two looks.
@@ -163,7 +163,7 @@ def _find_word(reader: Calls, options: TracesOptions) -> list[StoredSpan]:
 
 
 def _choose(reader: Calls, wanted: Filter, options: TracesOptions) -> Calls:
-    """Choose the calls that are asked for."""
+    """Choose the calls that the filter and the options name."""
     of_launch = () if options.launch is None else (ask_launch(options.launch),)
     return reader.that(wanted.where().also(*of_launch))
 
@@ -192,13 +192,13 @@ def _list(
         numbers.reverse()
     pages = not (options.follow or options.as_json)
     is_all = not (wanted or options.launch or options.sort or options.follow)
-    told = find_open_calls(reader.path) if is_all else NO_CALLS
-    length = len(numbers) + len(told.calls)
+    still_open = find_open_calls(reader.path) if is_all else NO_CALLS
+    length = len(numbers) + len(still_open.calls)
     with paging(listing.console, is_long=pages and length >= listing.console.height - 1):
         listing.add(reader.rows(numbers))
-        listing.add_open(told.calls, now_ns())
-    if told.count > len(told.calls):
-        older = told.count - len(told.calls)
+        listing.add_open(still_open.calls, now_ns())
+    if still_open.count > len(still_open.calls):
+        older = still_open.count - len(still_open.calls)
         tell(f"{older} older calls are open, too.")
     if options.follow:
         _follow(reader, max(seen, listing.last_seq), listing, wait)
@@ -234,12 +234,12 @@ def _follow(reader: Calls, seen: int, listing: Listing, wait: Callable[[float], 
             wait(POLL_SECONDS)
             last = reader.last_seq()
             listing.add(reader.since(seen))
-            # What does not fit the filter is not looked at again.
+            # Calls that do not fit the filter are not looked at again.
             seen = max(seen, last, listing.last_seq)
 
 
 def _describe(wanted: Filter, options: TracesOptions) -> str:
-    """Describe the calls of which there are none."""
+    """Describe the calls that were asked for and not found."""
     of_run = "" if options.launch is None else f" of a run named {options.launch!r}"
     return f"{of_run} that fits {wanted}" if wanted else of_run
 

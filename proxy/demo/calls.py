@@ -10,7 +10,7 @@ from __future__ import annotations
 from base64 import b64decode
 from typing import TYPE_CHECKING
 
-from proxy.demo.chats import CHATS, INSTRUCTIONS, ask_user, tell
+from proxy.demo.chats import CHATS, INSTRUCTIONS, ask_user, describe_answer
 from proxy.demo.clients import (
     COMPLETIONS,
     EMBEDDINGS,
@@ -44,7 +44,7 @@ async def _complete(client: ChatClient) -> str:
     [choice] = completion["choices"]
     counts = completion["usage"]
     tokens = _count(counts["prompt_tokens"], counts["completion_tokens"])
-    return tell(choice["text"], choice["finish_reason"], tokens)
+    return describe_answer(choice["text"], choice["finish_reason"], tokens)
 
 
 async def _respond(client: ChatClient) -> str:
@@ -62,7 +62,7 @@ async def _respond(client: ChatClient) -> str:
         if part["type"] == "output_text"
     ]
     items = " and ".join(item["type"] for item in response["output"])
-    return tell(" ".join(texts), response["status"], items)
+    return describe_answer(" ".join(texts), response["status"], items)
 
 
 async def _send_message(client: ChatClient) -> str:
@@ -72,7 +72,7 @@ async def _send_message(client: ChatClient) -> str:
     counts = message["usage"]
     prompt = counts["input_tokens"] + counts["cache_read_input_tokens"]
     tokens = _count(prompt, counts["output_tokens"])
-    return tell(message["content"][0]["text"], message["stop_reason"], tokens)
+    return describe_answer(message["content"][0]["text"], message["stop_reason"], tokens)
 
 
 async def _count_tokens(client: ChatClient) -> str:
@@ -89,7 +89,9 @@ async def _generate(client: ChatClient) -> str:
     [candidate] = answer["candidates"]
     counts = answer["usageMetadata"]
     tokens = _count(counts["promptTokenCount"], counts["candidatesTokenCount"])
-    return tell(candidate["content"]["parts"][0]["text"], candidate["finishReason"], tokens)
+    return describe_answer(
+        candidate["content"]["parts"][0]["text"], candidate["finishReason"], tokens
+    )
 
 
 async def _chat_locally(client: ChatClient) -> str:
@@ -97,7 +99,7 @@ async def _chat_locally(client: ChatClient) -> str:
     question = ask_user("Hello from your own machine.")
     answer = await client.ask("/api/chat", model=_LLAMA, stream=False, messages=question)
     tokens = _count(answer["prompt_eval_count"], answer["eval_count"])
-    return tell(answer["message"]["content"], answer["done_reason"], tokens)
+    return describe_answer(answer["message"]["content"], answer["done_reason"], tokens)
 
 
 async def _embed(client: ChatClient) -> str:
@@ -111,7 +113,7 @@ async def _rank(client: ChatClient) -> str:
     query = "Where is it sunny most of the year?"
     request = {"model": "rerank-demo", "query": query, "documents": [*_DOCUMENTS]}
     best = (await client.ask("/v2/rerank", **request))["results"][0]
-    return tell(_DOCUMENTS[best["index"]], f"best with {best['relevance_score']}")
+    return describe_answer(_DOCUMENTS[best["index"]], f"best with {best['relevance_score']}")
 
 
 async def _moderate(client: ChatClient) -> str:
@@ -137,7 +139,7 @@ async def _transcribe(client: ChatClient) -> str:
     silence = ("silence.wav", bytes(16_000))
     answer = await client.upload(TRANSCRIPTIONS, silence, model="listen-demo")
     counts = answer["usage"]
-    return tell(answer["text"], _count(counts["input_tokens"], counts["output_tokens"]))
+    return describe_answer(answer["text"], _count(counts["input_tokens"], counts["output_tokens"]))
 
 
 _CALLS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {

@@ -25,7 +25,7 @@ def ask_user(question: str) -> list[JsonObject]:
     return [{"role": "user", "content": question}]
 
 
-def tell(said: str, *facts: object) -> str:
+def describe_answer(said: str, *facts: object) -> str:
     """Describe an answer in one line: the facts first, because a narrow terminal cuts the end."""
     return f'{", ".join(map(str, facts))}: "{said}"'
 
@@ -58,12 +58,12 @@ async def _chat_plainly(client: ChatClient) -> str:
     choice = completion["choices"][0]
     usage = completion["usage"]
     tokens = f"{usage['prompt_tokens']} + {usage['completion_tokens']} tokens"
-    return tell(choice["message"]["content"], choice["finish_reason"], tokens)
+    return describe_answer(choice["message"]["content"], choice["finish_reason"], tokens)
 
 
 async def _chat_streamed(client: ChatClient) -> str:
     reply = await _read(client, model=MODEL, messages=_ask("Hello again, slowly please."))
-    return tell(reply.text, reply.finish_reason, f"{reply.chunk_count} chunks")
+    return describe_answer(reply.text, reply.finish_reason, f"{reply.chunk_count} chunks")
 
 
 async def _chat_with_tools(client: ChatClient) -> str:
@@ -76,12 +76,12 @@ async def _chat_with_tools(client: ChatClient) -> str:
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": _WEATHER[city]})
     final = await _read(client, **request, messages=messages)
     names = ", ".join(call["function"]["name"] for call in first.tool_calls)
-    return tell(final.text, f"{names}; then {final.finish_reason}")
+    return describe_answer(final.text, f"{names}; then {final.finish_reason}")
 
 
 async def _chat_refused(client: ChatClient) -> str:
     reply = await _read(client, model=MODEL, messages=_ask("How do I break into a house?"))
-    return tell(reply.refusal, reply.finish_reason)
+    return describe_answer(reply.refusal, reply.finish_reason)
 
 
 async def _chat_failing(client: ChatClient) -> str:
@@ -101,7 +101,7 @@ async def _chat_abandoned(client: ChatClient) -> str:
             chunk_count += 1
             if chunk_count == CHUNKS_BEFORE_LEAVING:
                 break
-    return tell(text, f"left after {chunk_count} chunks")
+    return describe_answer(text, f"left after {chunk_count} chunks")
 
 
 CHATS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {

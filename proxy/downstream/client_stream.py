@@ -1,6 +1,6 @@
 """The bytes to one client: written, waited for, and watched.
 
-To write to a client that is gone is a ``ConnectionError``.
+Writing to a client that is gone raises a ``ConnectionError``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class ClientStream:
     """The bytes written to one client.
 
     Attributes:
-        writing_paused: enough waits for the client: nothing more is to be written.
+        writing_paused: write nothing more now, because enough bytes wait for the client.
         stalled: we cut it because the client read nothing of its answer.
     """
 
@@ -34,13 +34,13 @@ class ClientStream:
         self._watch = StallWatch(state.limits.stall_seconds, self._cut_stalled)
 
     def write(self, data: bytes) -> None:
-        """Write now, though other bytes may wait."""
+        """Write now, even if other bytes wait."""
         if self.transport.is_closing():
             raise ConnectionResetError("the client is gone")
         self.transport.write(data)
 
     async def send(self, data: bytes) -> None:
-        """Write in its turn, and wait while the client is slow."""
+        """Write after the bytes that wait, and wait while the client is slow."""
         if self.writing_paused:
             await self._drain()
         self.write(data)
@@ -53,7 +53,7 @@ class ClientStream:
         await self._drained
 
     def pause(self) -> None:
-        """Write no more: the client is slower than its answer. Cut it if it reads nothing."""
+        """Stop writing while the client is slower than its answer; cut it if it reads nothing."""
         self.writing_paused = True
         self.watch()
 
@@ -64,7 +64,7 @@ class ClientStream:
             self._drained.set_result(None)
 
     def watch(self) -> None:
-        """Watch while bytes wait here, past the end of an answer and of the connection too."""
+        """Watch the client while bytes wait, even after the end of an answer or a close."""
         if count_buffered(self.transport):
             self._watch.begin(self.transport)
 
@@ -74,6 +74,6 @@ class ClientStream:
         reset(self.transport)
 
     def lose(self) -> None:
-        """End all waiting: the connection is gone, and the next write fails."""
+        """End all waiting, because the connection is gone; the next write fails."""
         self._watch.stop()
         self.resume()

@@ -39,8 +39,8 @@ class DownstreamConnection(asyncio.Protocol):
     Args:
         handler: called for each valid request.
         state: shared by all connections.
-        admit: called with this and its transport; false where another protocol serves it.
-        forget: called when the connection is gone, and its last request with it.
+        admit: called with this object and its transport; false if another protocol serves it.
+        forget: called when the connection is gone and its last request is over.
     """
 
     stream: ClientStream
@@ -67,7 +67,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._body: RequestBody | None = None  # of the request that is with the handler
         self._head_is_timed = True
         self._reading_paused = False
-        self._ends = False  # nothing more is read, nor served
+        self._ends = False  # nothing more is read or served
         self._end_delimits = False
 
     # What asyncio calls.
@@ -83,7 +83,7 @@ class DownstreamConnection(asyncio.Protocol):
         self._parser = RequestParser(
             max_header_bytes=self._state.max_header_bytes,
             body_idle_seconds=self._state.limits.body_idle_seconds,
-            on_room=self._read_on,
+            on_room=self._continue_reading,
             on_broken_body=self._state.count_refused,
         )
         self._time(self._state.limits.header_seconds)
@@ -128,17 +128,17 @@ class DownstreamConnection(asyncio.Protocol):
             self.stream.transport.abort()
 
     def pause_writing(self) -> None:
-        """Make writers wait: the client is slower than its answer."""
+        """Make writers wait, because the client is slower than its answer."""
         self.stream.pause()
 
     def resume_writing(self) -> None:
-        """Let writers go on: the client has read enough."""
+        """Let writers continue, because the client has read enough."""
         self.stream.resume()
 
-    # Reading, and for how long.
+    # Reading, and its time limits.
 
-    def _read_on(self) -> None:
-        """Parse and read on where the parser had too much."""
+    def _continue_reading(self) -> None:
+        """Continue to parse and to read, if the parser had too much."""
         if self._reading_paused and not self._ends:
             self.data_received(b"")
             if not self._parser.is_full:
@@ -146,19 +146,19 @@ class DownstreamConnection(asyncio.Protocol):
                 self.stream.transport.resume_reading()
 
     def _time_next(self) -> None:
-        """Give the next request its time: to begin, or to go on where some of it has come."""
+        """Start the time limit of the next head: to begin, or to be complete if it has begun."""
         self._head_is_timed = self._parser.head_begun
         self._time(self._state.limits.header_seconds if self._head_is_timed else 0)
 
     def _time_head(self) -> None:
-        """Give a head its time from its first byte; where it has none, some from its last."""
+        """Time a head from its first byte; without a limit for heads, from its last byte so far."""
         seconds = self._state.limits.header_seconds
         if not (self._head_is_timed and seconds):
             self._head_is_timed = True
             self._time(seconds)
 
     def _time(self, seconds: float) -> None:
-        """Give the client some time; to prolong it moves no timer of the loop's."""
+        """Give the client some time; prolonging it moves no timer of the loop."""
         self._due = self._loop.time() + (seconds or IDLE_SECONDS)
         if self._timer is not None and self._timer.when() > self._due:
             self._timer.cancel()
@@ -167,7 +167,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._due, self._give_up)
 
     def _give_up(self) -> None:
-        """Close the connection: no request came in time, or not to its end."""
+        """Close the connection, or answer 408: no whole head came in time."""
         self._timer = None
         if not self._is_idle:
             return
@@ -181,7 +181,7 @@ class DownstreamConnection(asyncio.Protocol):
 
     @property
     def _is_idle(self) -> bool:
-        """Whether no request is served, and none waits."""
+        """Whether no request is being served or waits."""
         return self._waiter is not None and not self._waiter.done()
 
     def _wake(self) -> None:
@@ -189,7 +189,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _close(self) -> None:
-        """End the connection; what was written is sent first."""
+        """End the connection, after what was written is sent."""
         self._ends = True
         self._wake()
         self.stream.transport.close()
@@ -197,13 +197,13 @@ class DownstreamConnection(asyncio.Protocol):
     # Ending, from outside.
 
     def close_if_idle(self) -> None:
-        """End the connection unless a request is being served, or comes."""
+        """End the connection, unless a request is being served or is arriving."""
         begins = self._parser.head_begun or has_unread(self.stream.transport)
         if self._is_idle and not begins:
             self._close()
 
     def end(self) -> asyncio.Task[None]:
-        """End it with its request, and return the task that serves it till then.
+        """End the connection with its request; return the task that serves it until then.
 
         An answer that its client has not read whole must not seem to end.
         """
@@ -218,29 +218,29 @@ class DownstreamConnection(asyncio.Protocol):
     async def _serve(self) -> None:
         """Serve one request after the other until the connection ends.
 
-        All in one task: one for each request would take a turn of the loop more. The end of the
-        connection cancels it.
+        One task does this, because a task for each request would take one more turn of the loop.
+        The end of the connection cancels it.
         """
         try:
             while not self._ends and await self._serve_next():
                 self._time_next()
         except ConnectionError:
             pass  # the client is gone
-        except Exception:  # noqa: BLE001 - whatever it is, others are served
+        except Exception:  # noqa: BLE001 - other connections must still be served
             _log.exception("a connection failed")
         finally:
             self._ends = True
             self.stream.transport.close()
 
     async def _serve_next(self) -> bool:
-        """Wait for a request and answer it; whether the connection serves another."""
+        """Wait for a request and answer it; return whether the connection serves another."""
         waiting = self._parser.waiting
         if not waiting:
             await self._wait()
         if not waiting or self._state.is_orphaned():
             return False
         request = waiting.pop(0)
-        self._read_on()
+        self._continue_reading()
         self._state.requests_count += 1
         if isinstance(request, BadRequest):
             self._refuse(request)
@@ -253,7 +253,7 @@ class DownstreamConnection(asyncio.Protocol):
         if self._ends or not (request.body.is_whole or await self._drop(request.body)):
             return False
         if answered is Answered.CLOSES and (waiting or has_unread(self.stream.transport)):
-            return await self._linger()  # a client that sends on may not have read its answer
+            return await self._linger()  # a client that still sends may not have read its answer
         return answered is Answered.KEEPS_ALIVE
 
     async def _wait(self) -> None:
@@ -264,7 +264,7 @@ class DownstreamConnection(asyncio.Protocol):
             self._waiter = None
 
     async def _answer(self, request: Request) -> Answered:
-        """Let the handler answer; its faults are answered here."""
+        """Let the handler answer; if it fails, answer here."""
         downstream = Downstream(self.stream, request)
         self._body = request.body
         try:
@@ -293,8 +293,8 @@ class DownstreamConnection(asyncio.Protocol):
         self.stream.watch()
 
     async def _drop(self, body: RequestBody) -> bool:
-        """Read on for a while what nobody wants: the next request is behind it."""
-        await asyncio.sleep(0)  # an upload that was broken off lets go of it
+        """Read and drop the rest of a body for a while, because the next request is behind it."""
+        await asyncio.sleep(0)  # lets an upload that was broken off release the body
         # What breaks now was reported already.
         with contextlib.suppress(TimeoutError, GatewayError):
             async with asyncio.timeout(MAX_LINGER_SECONDS):

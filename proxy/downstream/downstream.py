@@ -1,29 +1,30 @@
 """The client's side of an exchange: one request, and how it is answered.
 
-Heads and bodies of answers are written here, as the bytes that they came as, except for the closed
-list of R1. :mod:`proxy.downstream.connection` has the connections. To answer a client that is gone
-is a ``ConnectionError``.
+Heads and bodies of answers are written here with the bytes that they came with, except for the
+closed list of R1. :mod:`proxy.downstream.connection` has the connections. Answering a client that
+is gone raises a ``ConnectionError``.
 
 What a client can rely on, here and in the modules beside this one:
 
-- A relayed head gets no field but what frames this hop; a 204 has nothing that frames (RFC 9110
-  section 8.6, RFC 9112 section 6.1).
+- We add nothing to a relayed head except the fields that frame this hop; a 204 has no such field
+  (RFC 9110 section 8.6, RFC 9112 section 6.1).
 - If a client closes, resets or half-closes its connection, its handler is cancelled at once.
 - A broken end never looks like a clean one. Chunked and counted bodies just stop. A body that ends
   with the connection is cut by a reset, after all its bytes were acknowledged.
 - Invalid HTTP is answered with an OpenAI-shaped 4xx and a close, counted, and reported in a
   rate-limited log line (R3); it never reaches a handler. If a body breaks its framing after its
   request was handed out, the handler answers; that is counted and reported in the same way.
-- A client can read an answer after which we close: we close our side, and read and drop for a while
-  what still comes. A reset would take the answer from the client.
+- If we close after an answer, the client can still read it: we close only our side, and for a while
+  read and drop what still comes. A reset would take the answer from the client.
 - A shutdown closes idle connections. A busy one serves its request to the end, and ends with the
   answer if the answer's head could still say so. If not, the next request may be on its way, and
   its answer will say so.
-- There are limits (:class:`proxy.limits.DownstreamLimits`). A connection past their number is told
-  so and closed. A head that does not come in time is answered with 408, or with nothing if none
-  began. A client that reads nothing of its answer is cut by a reset.
+- There are limits (:class:`proxy.limits.DownstreamLimits`). A connection too many gets an answer
+  that says so, and is closed. A head that does not come in time is answered with 408; if no head
+  has begun, the connection is closed without an answer. A client that reads nothing of its answer
+  is cut by a reset.
 - While more than 64 KiB (the transport's mark) wait for a client, nothing more is written. So its
-  buffer never has more than that and one read of the upstream's.
+  buffer never has more than that and one read from the upstream.
 - A worker that has lost its supervisor serves no further request, not even on a kept connection:
   telemetry ends with the supervisor, and the call would have no span (R3).
 """
@@ -46,15 +47,15 @@ if TYPE_CHECKING:
 
 
 _NO_CODINGS = frozenset({b"", b"identity"})
-"""Named by some as transfer codings, though they are none (RFC 9112 section 7)."""
+"""Some servers name these as transfer codings, but they are not (RFC 9112 section 7)."""
 
 
 class _Framing(NamedTuple):
-    """The framing of an answer, and what its head says of it.
+    """The framing of an answer, and what its head says about it.
 
     Attributes:
         last_lines: what follows the fields that are relayed.
-        chunked: its body goes in chunks of ours.
+        chunked: we send its body in chunks.
         keeps_chunked: the upstream's ``Transfer-Encoding`` stays.
         must_reset: only the end of the connection tells where the body ends.
         keeps_alive: the connection serves another request.
@@ -77,16 +78,16 @@ def _frame_answer(
 ) -> _Framing:
     """Frame an answer by the upstream's ``Transfer-Encoding`` and what else decides it.
 
-    It is `counted` where the upstream's ``Content-Length`` holds, and `keeps_alive` is false where
+    It is `counted` if the upstream's ``Content-Length`` holds, and `keeps_alive` is false if
     something other than its framing ends the connection.
     """
     codings = [coding.strip() for coding in (encoding or b"").lower().split(b",")]
     chunked = has_body and not counted and knows_chunks
     must_reset = has_body and not counted and not chunked
-    # In answer to HEAD, and in a 304, it says how the body would be framed.
+    # In an answer to HEAD, and in a 304, it says how the body would be framed.
     would_be_chunked = not has_body and knows_chunks
     last_lines = b""
-    # Chunks are what frames it where that is the last coding (RFC 9112 section 6.1).
+    # Chunks frame the body only if chunked is the last coding (RFC 9112 section 6.1).
     if chunked and codings[-1] != b"chunked":
         last_lines += b"Transfer-Encoding: chunked\r\n"
     if must_reset or not keeps_alive:
@@ -114,8 +115,8 @@ class Answered(enum.Enum):
     Attributes:
         KEEPS_ALIVE: it serves another request.
         CLOSES: it ends.
-        ENDS_BODY: it ends, and that alone tells where the body does.
-        LINGERS: it ends once the client can have read an answer of ours.
+        ENDS_BODY: it ends, and only its end shows where the body ends.
+        LINGERS: it ends once the client has had time to read our answer.
     """
 
     KEEPS_ALIVE = enum.auto()
@@ -131,8 +132,8 @@ class Downstream:
         target: raw path and query, in ASCII.
         launch: the label of the launch that the request belongs to; empty for none.
         head_sent: the answer has begun.
-        own_fields: fields of ours for the answer's head; the upstream's of their names are left
-            out.
+        own_fields: our fields for the answer's head; the upstream's fields of the same names are
+            left out.
     """
 
     def __init__(self, stream: ClientStream, request: Request) -> None:
@@ -161,7 +162,7 @@ class Downstream:
         return self.target.partition("?")[0]
 
     def continue_if_expected(self) -> None:
-        """Answer ``Expect: 100-continue``, as the body is read before it is relayed."""
+        """Answer ``Expect: 100-continue``, because the body is read before it is relayed."""
         expect = self.headers.find(b"expect")
         if expect is not None and expect.lower() == b"100-continue" and self._knows_chunks:
             self._stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -175,12 +176,12 @@ class Downstream:
         has_body: bool,
         keeps_length: bool = True,
     ) -> None:
-        """Relay an answer's head, with what is sent next, or by :meth:`flush`.
+        """Begin to relay an answer; its head goes with what is sent next, or at :meth:`flush`.
 
-        A body follows unless it is for HEAD, a 204 or a 304; `keeps_length` says whether the
-        upstream's ``Content-Length`` still holds.
+        A body follows, unless the answer is for HEAD, a 204 or a 304; `keeps_length` says whether
+        the upstream's ``Content-Length`` still holds.
         """
-        if status == 204:  # it has no body, and says nothing of one
+        if status == 204:  # it has no body, and its head must not mention one
             headers = headers.without(FRAMING)
         if self.own_fields:
             headers = headers.without(frozenset(name for name, _ in self.own_fields))
@@ -205,16 +206,16 @@ class Downstream:
 
     @property
     def is_free(self) -> bool:
-        """Whether :meth:`send` would not wait, nor fail, and the head is on its way."""
+        """Whether :meth:`send` would neither wait nor fail, and the head is on its way."""
         stream = self._stream
         return not (stream.writing_paused or self._waiting_head or stream.transport.is_closing())
 
     def send_at_once(self, data: bytes) -> None:
-        """Relay bytes of the body to a client that :attr:`is_free`."""
+        """Relay bytes of the body, which is allowed only if :attr:`is_free`."""
         self._stream.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
 
     async def flush(self) -> None:
-        """Send the head, if it still waits for a body to go with."""
+        """Send the head, if it still waits to go with the body."""
         if self._waiting_head:
             head, self._waiting_head = self._waiting_head, b""
             await self._stream.send(head)
@@ -228,7 +229,7 @@ class Downstream:
             await self._stream.send(head + data if head else data)
 
     async def finish(self) -> Answered:
-        """End the answer cleanly, and its connection as the head said."""
+        """End the answer cleanly; return what the head said about the connection."""
         last = self._waiting_head + (_LAST_CHUNK if self._chunked else b"")
         self._waiting_head = b""
         if last:
@@ -240,9 +241,9 @@ class Downstream:
     async def answer_error(
         self, status: int, code: str, message: str, *, as_amazon: bool = False
     ) -> Answered:
-        """Send an answer of ours, whole, and the last: the body may not have been read.
+        """Send an error of ours, whole, in the form of OpenAI's errors or of Amazon's.
 
-        It is in the form of OpenAI's errors, or of Amazon's.
+        It is the connection's last answer, because the request's body may not have been read.
         """
         self.head_sent = True
         answer = encode_error(
@@ -260,10 +261,10 @@ class Downstream:
         """End the answer so that it looks broken, after every byte of it was sent."""
         transport = self._stream.transport
         if self._must_reset:
-            # A client that does not read is not waited for: nothing more can be done for it.
+            # Nothing more can be done for a client that does not read, so the wait is limited.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(MAX_RESET_WAIT_SECONDS):
-                    while count_unacknowledged(transport):  # noqa: ASYNC110 - the kernel tells nobody
+                    while count_unacknowledged(transport):  # noqa: ASYNC110 - the kernel has no event
                         await asyncio.sleep(0.005)
             reset(transport)
         transport.close()

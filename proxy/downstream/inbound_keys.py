@@ -1,8 +1,8 @@
 """Keys of our own that clients must show, so that the proxy can hold the provider's.
 
-Nothing but SHA-256 digests is kept of a key: the settings hash it as they are read, and a file may
-hold ``sha256:<64 hex digits>`` in its place. Keys are long and random, hence no salt. What is wrong
-with an entry is said by its place, never by quoting it (R7).
+Only the SHA-256 digest of a key is kept: the settings hash it as they are read, and a file may have
+``sha256:<64 hex digits>`` instead of the key. Keys are long and random, so that no salt is needed.
+A message about a wrong entry names its place, and never quotes it (R7).
 
 A key comes in one of the fields of :data:`CARRIERS`, or as the member ``key`` of the query, as
 Gemini's clients may send theirs.
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from proxy.headers import RawHeaders
 
 CARRIERS = (b"x-spantap-key", b"authorization", b"api-key", b"x-api-key", b"x-goog-api-key")
-"""Fields in which a key may come, lower case; of ``Authorization`` the scheme ``Bearer``."""
+"""Fields in which a key may come, in lower case; in ``Authorization``, with the scheme
+``Bearer``."""
 
 MAX_KEYS = 1_000
 """For some hundred users, old and new keys; a start reads and hashes them all."""
 
 MAX_FILE_BYTES = 1024 * 1024
-"""Largest file of keys: ten times what :data:`MAX_KEYS` of them need."""
+"""The largest file of keys: ten times what :data:`MAX_KEYS` keys need."""
 
 _BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
 
@@ -42,16 +43,16 @@ _BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
 class InboundKeys:
     """The keys that open the traffic port, as SHA-256 digests that are not shown.
 
-    A request's key is looked up by its digest. That takes as long however many keys there are, and
-    how long it takes reveals nothing about them: digests are compared where their hashes are equal.
+    A request's key is looked up by its digest. How long that takes depends neither on how many keys
+    there are nor on what they are: digests are compared only if their hashes are equal.
     """
 
     digests: frozenset[bytes] = field(repr=False)
 
     def find_carriers(self, headers: RawHeaders) -> frozenset[bytes]:
-        """All fields of a request that hold one of the keys, lower case.
+        """Return the names of the fields of a request that have one of the keys, in lower case.
 
-        None of them may reach the upstream (R7). Empty for a request that is not let in.
+        None of them may reach the upstream (R7). Empty if no field has a key.
         """
         return frozenset(
             key
@@ -65,9 +66,9 @@ class InboundKeys:
 
 
 def drop_query_keys(target: str, is_spent: Callable[[bytes], bool]) -> str:
-    """The target without those members ``key`` of its query whose value is spent here.
+    """Return the target without the members ``key`` of its query whose value is one of our keys.
 
-    All else stays as it is, byte for byte.
+    `is_spent` says whether it is. Everything else stays as it is, byte for byte.
 
     >>> drop_query_keys("/v1beta/models?a=%41&key=k&b", lambda key: key == b"k")
     '/v1beta/models?a=%41&b'
@@ -87,7 +88,7 @@ def drop_query_keys(target: str, is_spent: Callable[[bytes], bool]) -> str:
 
 
 def _secret_of(name: bytes, value: bytes) -> bytes:
-    """The key in a field's value; one without its scheme is hashed, and fits nothing."""
+    """Return the key in a field's value; empty, which is no key, if the scheme is not Bearer."""
     if name != b"authorization":
         return value
     scheme = _BEARER.match(value)
@@ -95,7 +96,7 @@ def _secret_of(name: bytes, value: bytes) -> bytes:
 
 
 def read_keys(keys: Iterable[str], file: Path | None) -> InboundKeys:
-    """Read the keys of the settings, which are hashed, and of a file with one on each line.
+    """Read the keys of the settings, which are hashed, and of a file with a key on each line.
 
     Raises:
         ConfigurationError: the file cannot be used, or there are too many keys.

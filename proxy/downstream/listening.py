@@ -1,6 +1,6 @@
-"""Listening sockets, bound before anything is served on them, so that "port taken" is said once.
+"""Listening sockets. They are bound before anything is served, so that "port taken" is said once.
 
-A port that is taken, or an address that is not ours, is a ``ConfigurationError``.
+A port that is taken, or an address that is not ours, raises a ``ConfigurationError``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ LISTEN_BACKLOG = 2048
 """Connections that may wait to be accepted: a burst of reconnecting streams after a restart."""
 
 ACCEPTED_AT_ONCE = 64
-"""Connections that asyncio accepts in one turn of the loop, where one worker has the port for
-itself; without descriptors left it also fails as often in one turn. Several workers accept one at a
-time each, or the first would get all that wait, and the others nothing."""
+"""Connections that asyncio accepts in one turn of the loop, if only one worker has the port. If no
+descriptors are left, that many accepts fail in one turn. If there are several workers, each accepts
+one at a time; otherwise the first would get all that wait, and the others nothing."""
 
 _OTHER_PORT = {
     "traffic": "--port or SPANTAP_PORT",
@@ -29,11 +29,11 @@ _OTHER_PORT = {
     "page": "--page-port or SPANTAP_PAGE_PORT",
     "demo upstream": "--port",
 }
-"""How another number is named for a port of ours."""
+"""The flag and the variable that set another number for each of our ports."""
 
 
 def name_other_port(what: str) -> str:
-    """Say what to do where the port of that name cannot be had."""
+    """Say what to do if the port of that name cannot be used."""
     return f"name another port with {_OTHER_PORT[what]}"
 
 
@@ -63,7 +63,7 @@ def listen(what: str, host: str, port: int) -> socket.socket:
 
 @contextlib.contextmanager
 def _explained(sock: socket.socket, what: str, host: str, port: int) -> Iterator[None]:
-    """Close the socket where it fails, and say what that means."""
+    """If the block fails, close the socket and say what that means."""
     try:
         yield
     except OSError as error:

@@ -24,7 +24,7 @@ class PortState:
         max_header_bytes: largest field and request target.
         is_orphaned: whether the supervisor is gone; asked before each request.
         on_upgrade: called with the target of each request for a WebSocket, which is refused.
-        closing: we go down, and each answer says that its connection ends.
+        closing: we are shutting down, and each answer says that its connection ends.
         requests_count: requests that were served, refused ones included.
         refused_count: requests that never became an exchange.
         turned_away_count: connections past the limit.

@@ -1,7 +1,7 @@
 """Faults for which a request is not relayed, and the words for them.
 
-The parser finds most; this looks for what it lets pass and smuggling is made of. What was sent is
-never quoted: it may hold a key (R7).
+The parser finds most of them. This module looks for the ambiguities that the parser accepts and
+that request smuggling uses. What was sent is never quoted, because it may hold a key (R7).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ONCE = (
     b"content-length content-location content-range content-type etag host max-forwards server "
     b"transfer-encoding user-agent"
 ).split()
-"""Fields that have one value: of two the one or the other may be believed."""
+"""Fields that have one value: if there are two, different programs believe different ones."""
 
 
 @dataclass(eq=False)
@@ -40,11 +40,11 @@ class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
     """A request that is refused before it becomes an exchange, with a sentence that says why.
 
     Attributes:
-        status: of the answer.
+        status: the status of the answer.
         message: the sentence.
-        code: of the error in the answer.
-        has_body: the answer has one.
-        upgrade_target: where a WebSocket was wanted, if that is the fault.
+        code: the code of the error in the answer.
+        has_body: the answer has a body.
+        upgrade_target: the target for which a WebSocket was requested, if that is the fault.
     """
 
     status: int
@@ -55,7 +55,10 @@ class BadRequest(Exception):  # noqa: N818 - named as HTTP names it
 
 
 def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
-    """Explain what the parser found at some bytes; its own words are fixed ones."""
+    """Explain the parser's error; its own words never quote what was sent.
+
+    `begin` is the beginning of the bytes that it was parsing.
+    """
     if isinstance(error, HttpParserInvalidMethodError):
         if begin == _TLS_RECORD:
             message = "TLS was sent to a port that speaks plain HTTP; use an http:// base URL."
@@ -69,12 +72,12 @@ def explain_fault(error: HttpParserError, begin: bytes) -> BadRequest:
 def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest | None:
     """Find what makes a parsed request unfit to be relayed.
 
-    The parser lets some ambiguities pass that smuggling is made of (RFC 9112 sections 3.2, 6.1
-    and 6.3); and the proxy is for its upstreams only, no open proxy.
+    The parser accepts some ambiguities that request smuggling uses (RFC 9112 sections 3.2, 6.1 and
+    6.3). And the proxy serves its upstreams only: it is not an open proxy.
     """
     if method == "CONNECT":
         return BadRequest(405, _CONNECT, "connect_refused")
-    if method in {"TRACE", "TRACK"}:  # the key in the head may be ours, and not for the client
+    if method in {"TRACE", "TRACK"}:  # the key in the head may be ours, which a client must not see
         return BadRequest(405, _TRACE, "trace_refused")
     if version not in {"1.0", "1.1"}:
         return BadRequest(400, "Only HTTP/1.0 and HTTP/1.1 are spoken here.")

@@ -1,8 +1,8 @@
-"""Requests out of bytes: llhttp by way of httptools, and limits, of which it has none.
+"""Parses requests with llhttp (by httptools), and sets the limits that llhttp does not have.
 
-What is valid is handed out, although a later byte of the same read is wrong. After the first fault
-nothing more is parsed: nobody can tell where the next request begins (RFC 9112 section 11.2).
-Trailers end with their message: nothing of them reaches a head.
+A valid request is handed out even if a later byte of the same read is wrong. After the first fault
+nothing more is parsed, because nobody can know where the next request begins (RFC 9112 section
+11.2). Trailers are dropped with the end of their message, and never reach a head.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_PIECE_BYTES = 4 * 1024
-"""Parsed before it is seen whether more is wanted, but for a body whose length is known. It bounds
-the work and the memory that a read can cause: 680 chunks of a byte take some 0.3 ms, 170 of the
-shortest requests 0.1 MB."""
+"""How many bytes are parsed before we check whether more is wanted; a body of known length may be
+parsed at once. This bounds the work and the memory that a read can cause: 680 chunks of a byte take
+some 0.3 ms, 170 of the shortest requests 0.1 MB."""
 
 MAX_WAITING_REQUESTS = 32
-"""Pipelined behind the one that is served; no further piece is parsed while as many wait."""
+"""The most pipelined requests that wait behind the one being served; while that many wait, nothing
+more is parsed."""
 
 CHUNK_FRAMING_BYTES = 128
-"""Bytes of each chunk that do not count: a size, and an extension as long as a signature."""
+"""Bytes of framing that each chunk may have without being counted: a size, and an extension as long
+as a signature."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -53,8 +55,8 @@ class RequestParser:
             out breaks its framing.
 
     Attributes:
-        waiting: requests and faults, the first of which is next.
-        head_begun: some of a head has come, and not all of it.
+        waiting: requests and faults, the next one first.
+        head_begun: some of a head has come, but not all of it.
     """
 
     def __init__(
@@ -74,9 +76,9 @@ class RequestParser:
         self._unparsed = b""
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._head_bytes = 0  # of the pieces before this one in which the head came
+        self._head_bytes = 0  # of this head, in earlier pieces
         self._framing_bytes = 0  # of the chunked body, beyond what its chunks need
-        self._body_bytes = 0  # of the piece, with what their chunks need
+        self._body_bytes = 0  # of the body in this piece, with what its chunks need
         self._body: RequestBody | None = None  # of the last request
         self._body_left = 0  # of a body whose length is known; negative for others
         self._is_chunked = False
@@ -94,9 +96,9 @@ class RequestParser:
         )
 
     def feed(self, data: bytes) -> None:
-        """Parse a read in pieces, as far as it is wanted; the rest waits as it came.
+        """Parse a read in pieces, as far as it is wanted; keep the rest unparsed.
 
-        With no bytes, parse what waits of the read before.
+        Without bytes, parse what was kept of the last read.
         """
         rest: memoryview | bytes = self._unparsed + data if self._unparsed else data
         self._is_fresh = False
@@ -108,7 +110,7 @@ class RequestParser:
         self._unparsed = b"" if self._is_stopped else bytes(rest)
 
     def _feed_piece(self, piece: memoryview | bytes) -> int:
-        """Parse a piece; how much of it was parsed."""
+        """Parse a piece; return how many of its bytes were parsed."""
         body = self._body
         was_in_chunks = self._is_chunked and body is not None and not body.is_whole
         self._body_bytes = 0
@@ -118,7 +120,7 @@ class RequestParser:
             self._stay()
             return int(switch.args[0])
         except HttpParserError as error:
-            ours = error.__context__  # what a callback raised
+            ours = error.__context__  # the error that a callback raised
             fault = ours if isinstance(ours, BadRequest) else explain_fault(error, bytes(piece[:2]))
             self._fail(fault)
             return len(piece)
@@ -131,7 +133,7 @@ class RequestParser:
         return len(piece)
 
     def expire(self) -> None:
-        """Give up the head that has begun: it took too long."""
+        """Give up the head that has begun, because it took too long."""
         message = "The request's head did not come within the header timeout."
         self._fail(BadRequest(408, message, "request_timeout"))
 
@@ -144,10 +146,10 @@ class RequestParser:
         self.head_begun = False
 
     def _fail(self, fault: BadRequest, *, breaks_body: bool = False) -> None:
-        """Stop at a fault, which stands in for the request that it is in.
+        """Stop at a fault, which takes the place of the request that has it.
 
-        A body that breaks its framing fails its reader, unless its head came in the same read: then
-        it never becomes a request.
+        A body that breaks its framing fails its reader. But if its head came in the same read, it
+        never becomes a request.
         """
         self.stop()
         if self._body is not None and (breaks_body or not self._body.is_whole):
@@ -159,17 +161,17 @@ class RequestParser:
         self.waiting.append(fault)
 
     def _stay(self) -> None:
-        """Read what follows the head of a request for another protocol as what it is without.
+        """Stay with HTTP/1.1 after a request that asked for another protocol.
 
-        We refuse a change of the protocol, or do not make it. So its body follows, and then another
-        request of HTTP/1.1.
+        We refuse or ignore the change of protocol, so that the request's body follows, and then
+        another request.
         """
         lines = [b"%b: %b\r\n" % field for field in self._fields if field[0].lower() in FRAMING]
         self._parser = parser = HttpRequestParser(self)
         parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(lines))
 
     def _check_head(self, piece_bytes: int = 0) -> BadRequest | None:
-        """Find what a head, whole or half, has too much of; small ones are not counted."""
+        """Find out what a head, whole or partial, has too much of; small heads are not measured."""
         come = self._head_bytes + piece_bytes
         if come <= self._max_header_bytes and len(self._fields) <= MAX_FIELDS:
             return None
@@ -183,20 +185,20 @@ class RequestParser:
         if len(self._fields) > MAX_FIELDS:
             return BadRequest(431, "The request has too many header fields.")
         limit = MAX_HEAD_FACTOR * self._max_header_bytes
-        # What is half a field yet, and space around values, are in the second number alone.
+        # Only the second number includes an unfinished field, and the space around values.
         if total > limit or self._head_bytes > limit + MAX_PIECE_BYTES:
             return BadRequest(431, f"The request's head is longer than {limit} bytes.")
         return None
 
     def _check_framing(self, piece_bytes: int) -> None:
-        """Check that extensions of chunks and trailers are not far more than what is in a body."""
+        """Check that extensions of chunks, and trailers, are not much more than the body itself."""
         surplus = self._framing_bytes + piece_bytes - self._body_bytes
         self._framing_bytes = max(0, surplus)
         if surplus > (limit := self._max_header_bytes):
             message = f"A chunk's extensions or trailers exceed {limit} bytes."
             self._fail(BadRequest(400, message), breaks_body=True)
 
-    # What httptools calls. What is raised here ends its parsing.
+    # httptools calls these. An error that is raised here ends its parsing.
 
     def on_message_begin(self) -> None:
         """Begin a head."""
@@ -246,6 +248,6 @@ class RequestParser:
             self._body_left -= len(data)
 
     def on_message_complete(self) -> None:
-        """End the body, unless llhttp has not looked for one."""
+        """End the body, unless llhttp did not look for one."""
         if self._body is not None and not self._switches:
             self._body.end()

@@ -1,8 +1,8 @@
 """The listening side: accepts, limits and ends connections.
 
-A connection past the limit gets a 503 that the client can read, and an end. That answer waits for
-the first bytes of a request: many clients take bytes before that for a broken connection. Nothing
-of what is sent is parsed.
+A connection past the limit gets a 503 that the client can read, and is closed. We answer only after
+the first bytes of a request, because many clients take earlier bytes for a broken connection. What
+the client sends is not parsed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from proxy.downstream.port_state import PortState
 
 MAX_TURNED_AWAY = 64
-"""Clients that are being told at once: each holds an open file until it has read its answer.
-Beyond them a connection is closed without a word."""
+"""How many connections past the limit get an answer at a time: each holds an open file until its
+client has read the answer. More of them are closed without an answer."""
 
 MAX_TURNED_AWAY_SECONDS = 5.0
-"""How long one may take to send something, read its answer, and close."""
+"""How long such a client may take to send something, read its answer, and close."""
 
 
 class _Overflow(asyncio.Protocol):
-    """The protocol of one connection too many, in place of the one that would serve it."""
+    """The protocol of a connection past the limit, in place of the one that would serve it."""
 
     def __init__(
         self, transport: asyncio.Transport, message: str, on_end: Callable[[_Overflow], None]
@@ -43,11 +43,11 @@ class _Overflow(asyncio.Protocol):
         self._timer = loop.call_later(MAX_TURNED_AWAY_SECONDS, self.abort)
 
     def abort(self) -> None:
-        """End it now."""
+        """End the connection now."""
         self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
-        """Answer what comes first and drop the rest: a reset would take the answer from it."""
+        """Answer the first bytes and drop the rest, because a reset would destroy the answer."""
         if self._answered:
             return
         self._answered = True
@@ -57,13 +57,13 @@ class _Overflow(asyncio.Protocol):
         half_close(self._transport)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's interface
-        """Forget the client, which has closed, or whose time is over."""
+        """Forget the client, which has closed or has used up its time."""
         self._timer.cancel()
         self._on_end(self)
 
 
 CLOSING_POLL_SECONDS = 0.02
-"""How often connections that became idle are closed while we wait for the last one to end."""
+"""How often we close connections that have become idle, while we wait for all of them to end."""
 
 
 class DownstreamServer:
@@ -72,7 +72,7 @@ class DownstreamServer:
     Attributes:
         handler: called for each valid request.
         state: shared by all connections.
-        connections: those that are served, and those whose last request is.
+        connections: the open ones, and those that are gone while their last request still runs.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class DownstreamServer:
         )
 
     def _admit(self, connection: DownstreamConnection, transport: asyncio.Transport) -> bool:
-        """Count a connection, or turn it away where there are too many."""
+        """Count a connection, or turn it away if there are too many."""
         count = self.state.limits.max_connections
         if len(self.connections) < count:
             self.connections.add(connection)
@@ -111,7 +111,7 @@ class DownstreamServer:
             connection.close_if_idle()
 
     async def shutdown(self, timeout_seconds: float) -> None:
-        """End all connections, those in the middle of a request after a time-out."""
+        """End all connections; those with a request get some time to finish it."""
         for overflow in tuple(self._turned_away):
             overflow.abort()
         serving = [connection.end() for connection in self.connections]
@@ -121,7 +121,7 @@ class DownstreamServer:
             task.cancel()
 
     async def wait_until_unconnected(self, timeout_seconds: float) -> bool:
-        """Close what is idle until no connection is left; false if some are after the time-out."""
+        """Close idle connections until none is left; false if some are left after the time-out."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 while self.connections:

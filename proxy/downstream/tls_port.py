@@ -1,9 +1,9 @@
 """Connections of the traffic port that begin with a TLS handshake.
 
-asyncio tells a server of a connection when its handshake is over. Until then nobody counts it, and
-it holds a file and some 0.1 MB until the handshake's limit, even for a client that opens thousands
-and sends nothing. So TLS is the protocol that this port serves, and a connection counts from its
-first moment to its last one, whatever becomes of its handshake.
+asyncio's own TLS server reports a connection only when its handshake is over. Until then nobody
+would count it, though it holds a file and some 0.1 MB until the handshake's limit: a client could
+open thousands and send nothing. So TLS is the protocol that this port serves, and a connection
+counts from its first moment to its last, whether its handshake succeeds or not.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from proxy.downstream.server import DownstreamServer
 
 HANDSHAKE_SECONDS = 10.0
-"""How long a client's handshake may take: it holds a connection and a file, and asyncio alone would
-wait for a minute."""
+"""How long a client's handshake may take, because it holds a connection and a file. asyncio's
+default is a minute."""
 
 READ_BYTES = 64 * 1024
 """The most that one read takes, as for a plain connection: four records of the largest size (RFC
-8446 section 5.1). asyncio's own buffer, four times as large and filled with zeros at the beginning,
-would be most of what a client costs."""
+8446 section 5.1). asyncio's own buffer is four times as large and filled with zeros at the start;
+it would be most of what a client costs."""
 
 
 class TlsPort:
@@ -34,7 +34,7 @@ class TlsPort:
 
     Args:
         server: serves a connection when its handshake is over.
-        tls: of the port.
+        tls: the TLS context of the port.
     """
 
     def __init__(self, server: DownstreamServer, tls: ssl.SSLContext) -> None:
@@ -43,7 +43,7 @@ class TlsPort:
         self._open: set[_TlsConnection] = set()
 
     def __len__(self) -> int:
-        """Connections that are open, those that are in their handshake among them."""
+        """Return the number of open connections, including those in their handshake."""
         return len(self._open)
 
     def __call__(self) -> asyncio.BaseProtocol:
@@ -51,11 +51,11 @@ class TlsPort:
         return _TlsConnection(self, self._server(), self._tls)
 
     def admit(self, connection: _TlsConnection) -> bool:
-        """Count a connection that begins; false where there are too many.
+        """Count a connection that begins; false if there are too many.
 
-        There are as many as may be served, or told that there are too many
-        (:mod:`proxy.downstream.server`). Beyond them a connection is closed before its handshake
-        costs anything.
+        There may be as many as can be served, and as many as can get the answer that there are too
+        many (:mod:`proxy.downstream.server`). More of them are closed before their handshake costs
+        anything.
         """
         if len(self._open) >= self._server.state.limits.max_connections + MAX_TURNED_AWAY:
             self._server.state.count_turned_away()
@@ -69,7 +69,7 @@ class TlsPort:
 
 
 class _TlsConnection(SSLProtocol):
-    """asyncio's TLS, on one connection. A test holds what of it is used and not documented."""
+    """asyncio's TLS, on one connection. A test checks the undocumented parts that are used here."""
 
     max_size = READ_BYTES
 
@@ -83,7 +83,7 @@ class _TlsConnection(SSLProtocol):
         self._port = port
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake, or end it all."""
+        """Begin the handshake, or end the connection."""
         if self._port.admit(self):
             super().connection_made(transport)
         else:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proxy.processes.launch_channel import Joined
 
 CONNECT_SECONDS = 0.5
-"""How long the check may take whether somebody listens on this machine."""
+"""How long it may take to check whether somebody listens on this machine."""
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):

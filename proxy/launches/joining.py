@@ -51,9 +51,9 @@ END_SECONDS = 30.0
 the supervisor waits for its children. It rarely takes a second."""
 
 MAX_LOG_BYTES = 1024 * 1024
-"""A longer log, that of thousands of launches, is emptied first."""
+"""A longer log, which thousands of launches have written, is emptied first."""
 
-MAX_TOLD_CHARACTERS = 2000
+MAX_QUOTED_CHARACTERS = 2000
 """How much of a log is quoted if a start fails."""
 
 
@@ -114,7 +114,7 @@ class OwnProxy:
         self._log_begin = log_begin
 
     def wait(self) -> None:
-        """Wait for its end."""
+        """Wait until the proxy has ended."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(END_SECONDS)
 
@@ -213,11 +213,11 @@ def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | 
             return Membership(ours, joined, own)
     ours.close()
     own.wait()
-    return f"the proxy cannot be started: {own.read_log()[-MAX_TOLD_CHARACTERS:].strip()}"
+    return f"the proxy cannot be started: {own.read_log()[-MAX_QUOTED_CHARACTERS:].strip()}"
 
 
 def _ask(sock: socket.socket, urls: Mapping[str, str]) -> Joined | None:
-    """Ask where the proxy is, with the base URLs we want; ``None`` if it takes no more launches."""
+    """Send the base URLs we want, and read where the proxy is; ``None`` if it takes no launches."""
     sock.sendall(encode_line(Join(urls=dict(urls))))
     answer = b""
     while not answer.endswith(b"\n") and (data := sock.recv(MAX_LINE_BYTES)):

@@ -75,7 +75,7 @@ class Tool(NamedTuple):
 
 
 def find_tool(command: Sequence[str]) -> Tool:
-    """Find what is known of a command's program."""
+    """Find what is known about a command's program."""
     return TOOLS.get(Path(command[0]).name, _ANY_OTHER)
 
 
@@ -116,7 +116,7 @@ def _adapt_codex(start: Start, bases: Bases) -> Changes:
 
 
 def _adapt_opencode(start: Start, bases: Bases) -> Changes:
-    """Put base URLs of opencode 1.18 (of its own Zen, and of Google) into its configuration.
+    """Put the base URLs of opencode 1.18, for its Zen and for Google, into its configuration.
 
     ``OPENCODE_CONFIG_CONTENT`` is merged with its files. opencode takes a provider with a base URL
     for one that the user has, so Google's is set only if there is a key. opencode wants ``/v1`` in

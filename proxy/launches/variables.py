@@ -1,7 +1,7 @@
 """The variables from which SDKs read a base URL, and their values in a launch.
 
-The rows are data, ``variables.json`` beside this module: who reads the variable (seen in the code
-of that version), where that is from, and when it was looked up.
+The rows are data, in ``variables.json`` beside this module: which programs read the variable (seen
+in the code of that version), the source, and when it was looked up.
 
 A base URL that is set already stays where the calls go: the proxy passes them on to it. One that
 cannot be an upstream (it has a user, a query or no scheme) is left as it is.
@@ -33,10 +33,10 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variable.
 
     Attributes:
-        path: the part of its API's paths that belongs into the base URL.
+        path: the part of its API's paths that belongs in the base URL.
         url: the base URL that the SDK has by default.
         same_as: another variable that means the same.
-        readers: who reads it, and their versions.
+        readers: the programs that read it, and their versions.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def own_name(self) -> str:
-        """The name by which a launch requests the SDK's default base URL."""
+        """The name under which a launch requests the SDK's default base URL."""
         return f"own {self.name}"
 
     def find(self, bases: Bases, *, has_catalogue: bool) -> str | None:
@@ -77,7 +77,7 @@ def read_variables() -> tuple[Variable, ...]:
 def find_set_urls(environ: Mapping[str, str]) -> dict[str, str]:
     """Find the base URLs that are set, usable or not.
 
-    Of two variables that mean the same (``same_as``), the value of one holds for the other.
+    If two variables mean the same (``same_as``), the value of one holds for the other.
     """
     said = {
         row.name: text for row in read_variables() if (text := environ.get(row.name, "").strip())

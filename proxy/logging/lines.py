@@ -3,9 +3,9 @@ r"""Formats one log record as one line, for people or for programs.
 A record is one line of at most :data:`MAX_LINE_BYTES`. Line ends, control characters (a terminal
 obeys some) and halves of surrogate pairs become visible as ``\x1b``.
 
-Of an exception, the line has the type and where it was raised, but not its text: libraries quote
-what they were given, and that may be a prompt or a key (R7). For the same reason only fixed text of
-other people's loggers is logged.
+For an exception, the line has its type and the place where it was raised, but not its text:
+libraries quote what they were given, and that may be a prompt or a key (R7). For the same reason
+only fixed text of other people's loggers is logged.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ processes on the same standard error do not mix."""
 _MAX_MESSAGE_CHARS = 800
 _MAX_EXCEPTION_CHARS = 400
 _MAX_NAME_CHARS = 80
-"""Together less than a line, even if each character of the message takes four bytes. The exception
-and the name are ASCII."""
+"""Limits of the parts of a line. Together they are shorter than a line, even if each character of
+the message takes four bytes; the exception and the name are ASCII."""
 
 _MAX_PLACES = 5
 """How many calls of a traceback are shown, from the innermost: enough to see how it got there."""

@@ -1,8 +1,8 @@
 """Writes log lines to standard error, and limits how many.
 
 A log line never fails or delays what it reports: if standard error is closed, on a full disk, or
-read by nobody, the line is lost (R2). :mod:`proxy.logging.lines` decides what a line has of a
-record.
+read by nobody, the line is lost (R2). :mod:`proxy.logging.lines` decides which parts of a record
+are in its line.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ MAX_BODY_BYTES: Final = 16 * 1024
 """The largest body of a request; clients only send a token."""
 
 BODY_SECONDS: Final = 10.0
-"""How long a body may take to come."""
+"""How long a body may take to arrive."""
 
 _BROKEN_BODY: Final = (TimeoutError, web.RequestPayloadError, RuntimeError)
 """The errors for a body that does not come, has broken framing, or whose client has gone (aiohttp

@@ -50,7 +50,7 @@ _TYPES: Final = {
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 
 _PLACE: Final = '"/static/'
-"""How an address of another file begins in the first file."""
+"""How the addresses of the other files begin in the first file."""
 
 
 class Asset(msgspec.Struct, frozen=True, kw_only=True):

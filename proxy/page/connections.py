@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware
 
 MAX_CONNECTIONS: Final = 256
-"""Enough for 64 tabs that watch, with three more connections each; a connection takes 30 KB."""
+"""The most connections: 64 tabs that watch, with three more each. A connection takes 30 KB."""
 
 WAIT_SECONDS: Final = 60.0
 """How long a connection may be idle: without a whole request, or while its client reads nothing of
@@ -31,10 +31,10 @@ SHUTDOWN_SECONDS: Final = 0.2
 """How long a shutdown waits for answers; streams never end by themselves."""
 
 MAX_LINE_BYTES: Final = 64 * 1024
-"""Longest request line: it has a filter, with text to search for."""
+"""The longest request line; it may have a filter with texts to search for."""
 
 MAX_FIELD_BYTES: Final = 16 * 1024
-"""Longest header field: one has the cookies of all ports of this machine."""
+"""The longest header field; the cookies of all ports of this machine come in one."""
 
 _QUIET: Final = logging.getLogger("spantap.page.http")
 _QUIET.setLevel(logging.CRITICAL + 1)  # aiohttp's log lines quote what was sent (R7)
@@ -131,7 +131,7 @@ class Connections:
 
 
 class _Use:
-    """The state of one connection, and since when nothing has happened on it."""
+    """The state of one connection, and when something last happened on it."""
 
     def __init__(self, since: float) -> None:
         self.since = since

@@ -141,7 +141,7 @@ def _check_token(request: web.Request, check: TokenCheck) -> None:
 
 
 def _translate(error: web.HTTPException) -> PageError:
-    """Make our error of one by which aiohttp refuses a request."""
+    """Make our error from the one with which aiohttp refuses a request."""
     if error.status == 404:
         return PageError("not_found", "there is nothing here")
     if error.status == 405:

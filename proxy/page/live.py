@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 MAX_TEXTS: Final = 8
-"""For how many calls one browser gets the texts."""
+"""The most calls whose texts one browser gets."""
 
 COMMENT_SECONDS: Final = 15.0
 """The time between two comments, so that nothing between us and the browser closes the
@@ -56,7 +56,7 @@ async def live(request: web.Request) -> web.StreamResponse:
     news.join(browser)
     try:
         if request.headers.get("Last-Event-ID") or request.query.get("after"):
-            news.tell_newest(browser)
+            news.send_newest(browser)
         await response.prepare(request)
         silent_seconds = 0.0
         while not browser.is_over and request.transport is not None:

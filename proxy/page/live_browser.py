@@ -68,7 +68,7 @@ class LiveBrowser:
         return not self._events
 
     def begin(self, hello: bytes) -> None:
-        """Queue a ``hello``: everything sent before, also texts, counts no more."""
+        """Queue a ``hello``, which makes everything that was sent before void, texts too."""
         self._places.clear()
         self.put(hello)
 

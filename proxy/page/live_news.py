@@ -128,7 +128,7 @@ class Live:
         for browser in self._browsers:
             browser.end()
 
-    def tell_newest(self, browser: LiveBrowser) -> None:
+    def send_newest(self, browser: LiveBrowser) -> None:
         """Send a browser the newest number of the store."""
         browser.put(encode_event("recorded", {"seq": self._seq}, self._seq))
 
@@ -161,7 +161,7 @@ class Live:
         match news:
             case Opened():
                 self._open[news.call.span_id] = news
-                self._tell("open", _build_opened_record(news, time.time_ns()))
+                self._send_all("open", _build_opened_record(news, time.time_ns()))
             case Progress():
                 self._follow(news)
             case Said():
@@ -172,15 +172,15 @@ class Live:
                 self._end(news)
             case Recorded():
                 self._seq = news.seq
-                self._tell("recorded", {"seq": news.seq}, news.seq)
+                self._send_all("recorded", {"seq": news.seq}, news.seq)
                 changed = (None,) if news.conversations is None else news.conversations
                 for number in changed:
-                    self._tell("conversation", {"number": number})
+                    self._send_all("conversation", {"number": number})
             case Dropped():
                 self._dropped = news.count
-                self._tell("dropped", {"count": news.count})
+                self._send_all("dropped", {"count": news.count})
             case Lost():
-                self._tell("lost", {"count": news.count})
+                self._send_all("lost", {"count": news.count})
                 self._want(frozenset(text for one in self._browsers for text in one.texts))
             case Hello():
                 self._hello, self._seq, self._dropped = news, news.seq, news.dropped
@@ -188,14 +188,14 @@ class Live:
                 hello = self._encode_hello()
                 for browser in self._browsers:
                     browser.begin(hello)
-                    self.tell_newest(browser)
+                    self.send_newest(browser)
 
     def _follow(self, progress: Progress) -> None:
         """Send how far a call is, and note it for browsers that come later."""
         if (opened := self._open.get(progress.span_id)) is None:
             return
         self._open[progress.span_id] = opened.advance(progress)
-        self._tell("progress", _build_progress_record(progress, opened.call.start_ns))
+        self._send_all("progress", _build_progress_record(progress, opened.call.start_ns))
 
     def _repair(self, browser: LiveBrowser) -> None:
         """If some texts for a browser were dropped, ask for them again."""
@@ -216,7 +216,7 @@ class Live:
         for browser in self._browsers:
             browser.put(event if browser.fits(row) else without)
 
-    def _tell(self, name: str, data: JsonObject, seq: int | None = None) -> None:
+    def _send_all(self, name: str, data: JsonObject, seq: int | None = None) -> None:
         event = encode_event(name, data, seq)
         for browser in self._browsers:
             browser.put(event)

@@ -6,7 +6,7 @@ can find out the token from it.
 
 A ticket (:func:`~proxy.page_access.digests.make_ticket`) replaces the token once, for a short time.
 A browser is opened with a ticket, because other users of the machine can read the arguments of
-every program. If the system tells whose a connection is, another user cannot use the ticket.
+every program. If the system says whose a connection is, another user cannot use the ticket.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TokenCheck:
     """The check of tokens, cookies and tickets for one port.
 
     Args:
-        digest: that of the token; ``None`` if no token is needed.
+        digest: the digest of the token; ``None`` if no token is needed.
         port: the page's port, which distinguishes its cookie from others of the same host.
         now_seconds: the time, since 1970.
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_UNREAD_BYTES: Final = 64 * 1024 * 1024
 
 SMALL_BYTES: Final = 128 * 1024
-"""With such an answer on each of 256 connections, that is half as much again."""
+"""If each of 256 connections has an answer of this size, they add half of the limit to it."""
 
 _PIECE_BYTES: Final = 64 * 1024
 

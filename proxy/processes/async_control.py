@@ -20,7 +20,7 @@ _log = logging.getLogger("spantap")
 
 
 class AsyncControl:
-    """The channel, for tasks. Its socket does not block."""
+    """The channel, for tasks of an event loop. Its socket does not block."""
 
     def __init__(self, control: Control) -> None:
         """Continue to read where `control` has stopped."""

@@ -1,8 +1,9 @@
-"""One child of the supervisor: started, listened to, and restarted when it ends unasked.
+"""One child of the supervisor: started, listened to, and restarted if it ends unasked.
 
-A child that has never been ready is not started again: it cannot follow the settings, and has said
-why. A child that has been ready is always restarted, because traffic needs it, at first without a
-wait. When a child ends, what it counted is kept, except its last second.
+A child that has never been ready is not started again: it cannot follow the settings, and has
+logged why. A child that has been ready is always restarted, because traffic needs it, the first
+time without a wait. When a child ends, the numbers that it counted are kept, except those of its
+last second.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap.supervisor")
 
 STEADY_SECONDS = 1.0
-"""If a child lived this long after it was ready, its start was not the reason of its end."""
+"""If a child lived this long after it was ready, it did not end because of its start."""
 
 FIRST_WAIT_SECONDS = 0.25
 """The wait before the second restart in a row; each further wait is twice as long."""
 
 MAX_WAIT_SECONDS = 15.0
-"""The longest wait: whatever made a child end may be repaired by then."""
+"""The longest wait, because what made the child end may have been repaired."""
 
 LOUD_AFTER = 3
 """After this many restarts in a row the log calls it a crash loop."""
@@ -60,13 +61,13 @@ HANG_SECONDS = 5.0
 """How long a child may live after it has closed its channel."""
 
 SILENT_SECONDS = 10.0
-"""A child sends its numbers each second. If none come for so long, it does nothing else either."""
+"""A child sends its numbers each second. If none come for this long, it has stopped working."""
 
 _LOOK_SECONDS = 1.0
 """How often it is checked whether a child has sent something."""
 
 MAX_UNSENT_BYTES = 1024 * 1024
-"""If this much waits for a child that does not read, it is sent no more numbers."""
+"""If this many bytes wait for a child that does not read, we send it no more numbers."""
 
 _READ_BYTES = 64 * 1024
 
@@ -106,12 +107,12 @@ class Child:
         self.on_answer: Callable[[OpenCalls], None] = lambda _: None
         self._start = start
         self._inherited = inherited
-        # Of ended processes, and of the present one; a single value, as other threads read it.
+        # The numbers of ended processes, and of the present one: one value, for other threads.
         self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
         self._has_been_ready = False
         self._failures = 0
         self._orders: list[Message] = []
-        self._heard = 0  # messages
+        self._heard = 0  # how many messages
         self._ending = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -146,8 +147,8 @@ class Child:
     async def carry_out(self, order: StoreOrder) -> StoreAnswer | None:
         """Let the present process do something, and wait for its answer.
 
-        It is asked one thing at a time. The answer is ``None`` if no process is ready, or if it
-        ends before it has answered.
+        It gets one order at a time. The answer is ``None`` if no process is ready, or if it ends
+        before it has answered.
         """
         async with self._asking:
             if self._writer is None or not self.ready.is_set():
@@ -159,15 +160,15 @@ class Child:
             finally:
                 self._answer = None
 
-    def tell_numbers(self, snapshot: Snapshot) -> None:
+    def send_numbers(self, snapshot: Snapshot) -> None:
         """Send numbers to the present process, unless too many earlier bytes still wait."""
         if self._writer and self._writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES:
             self._write(Counters(snapshot=snapshot))
 
     def ask(self, question: AskOpen) -> bool:
-        """Ask the present process, unless too many bytes wait for it; returns whether it is asked.
+        """Ask the present process, unless too many bytes wait for it; return whether it was asked.
 
-        Its answer is given to ``on_answer``.
+        ``on_answer`` gets the answer.
         """
         writer = self._writer
         if not (writer and writer.transport.get_write_buffer_size() < MAX_UNSENT_BYTES):
@@ -208,7 +209,7 @@ class Child:
             self._failures = 1 if steady else self._failures + 1
             self.restarts += 1
             wait_seconds = self._wait_seconds()
-            self._tell_end(wait_seconds)
+            self._log_end(wait_seconds)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_seconds):
                     await self._ending.wait()
@@ -219,7 +220,7 @@ class Child:
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
         for message in (self._start, *self._orders):
             self._write(message)
-        watching = asyncio.ensure_future(self._tell_silence())
+        watching = asyncio.ensure_future(self._log_silence())
         since = await self._hear(reader)
         watching.cancel()
         self._writer.transport.abort()
@@ -277,7 +278,7 @@ class Child:
             pass  # it is gone
         return since
 
-    async def _tell_silence(self) -> None:
+    async def _log_silence(self) -> None:
         """Log when the child goes silent, and when it responds again.
 
         It is not ended: it may have work that takes long, and the next process would have the same
@@ -342,7 +343,7 @@ class Child:
             return 0.0
         return min(FIRST_WAIT_SECONDS * 2.0 ** min(self._failures - 2, 16), MAX_WAIT_SECONDS)
 
-    def _tell_end(self, wait_seconds: float) -> None:
+    def _log_end(self, wait_seconds: float) -> None:
         how = describe_status(self.status)
         when = f"in {wait_seconds:g} s" if wait_seconds else "now"
         if self._failures >= LOUD_AFTER:

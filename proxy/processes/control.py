@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("spantap")
 
 COUNTERS_SECONDS = 1.0
-"""The time between two reports of a child's numbers, so those on the admin port are not older."""
+"""The time between two reports of a child's numbers: those on the admin port are at most this
+old."""
 
 FAILED_TO_START = 2
 """Exit status of a child that cannot follow its settings and has said why."""

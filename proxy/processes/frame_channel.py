@@ -40,11 +40,11 @@ GATHER_SECONDS = 0.01
 """How long frames are gathered. No client notices this delay. The end of a call is sent at once."""
 
 DIVERT_SECONDS = 0.1
-"""How long frames may wait for the socket. Telemetry's commit takes less; and if the worker is
-killed, what waits is lost."""
+"""How long frames may wait for the socket. Telemetry's commit takes less. If the worker is killed,
+the frames that wait are lost."""
 
 STUCK_SECONDS = 1.0
-"""How long telemetry may acknowledge nothing. It commits some thirty times a second; and if both
+"""How long telemetry may acknowledge nothing. It commits some thirty times a second. If both
 processes are killed, what is in the socket is lost."""
 
 RECONNECT_SECONDS = 0.1
@@ -77,17 +77,17 @@ class FrameChannel:
         self._reach_lines, self._shed_lines, self._defect_lines = (
             RateLimit(time.monotonic_ns) for _ in range(3)
         )
-        self._told_shed = (0, 0)
+        self._logged_shed = (0, 0)
         self._to_send = asyncio.Event()
         self._gathering = False
-        # A check of telemetry is planned; nothing was unsent at some time since the last one.
+        # Whether a check of telemetry is planned, and whether all was sent once since the last.
         self._waits = self._has_been_empty = False
         self._awaited = -1  # the exchange whose acknowledgement is awaited
         self._awaited_since_seconds = 0.0
-        # Something was acknowledged since then; nothing was, for too long.
+        # Whether something was acknowledged since then, and whether nothing was for too long.
         self._is_answered = self._is_stuck = False
         self._turns = Turns()
-        self._sock: socket.socket | None = None  # while nobody is sending over it
+        self._sock: socket.socket | None = None  # set while nobody is sending over it
         self._is_connected = False
         self._left: list[bytes] = []  # read from the outbox, and sent before anything else
         self._moved = asyncio.Event()  # something was sent, acknowledged, or written
@@ -209,17 +209,17 @@ class FrameChannel:
                 break
         return len(self.outbox)
 
-    def tell_shedding(self) -> None:
+    def log_shedding(self) -> None:
         """Log if something was left out since the last such line."""
         shedding = self.outbox.shedding
         shed = shedding.shed_bytes, shedding.shed_exchanges
-        if shed != self._told_shed and self._shed_lines.admit() is not None:
+        if shed != self._logged_shed and self._shed_lines.admit() is not None:
             _log.error(
                 "telemetry does not keep up: %d bytes of content and %d whole calls are in no "
                 "span so far (max_waiting_bytes)",
                 *shed,
             )
-            self._told_shed = shed
+            self._logged_shed = shed
 
     def read_metrics(self) -> Iterator[Reading]:
         """Read how much waits, and how much was left out."""

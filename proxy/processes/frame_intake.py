@@ -57,7 +57,7 @@ WAIT_SECONDS = 0.03
 is less than the 50 ms of R8."""
 
 PAUSE_SECONDS = 0.1
-"""If the last commit is so long ago, a call does not wait for others."""
+"""If the last commit was this long ago, a call does not wait for others."""
 
 LOOK_SECONDS = 0.1
 """While exchanges end: how often limits of the store, runs, and the spool are checked. While the
@@ -119,7 +119,7 @@ class FrameIntake:
 
     def sources(self) -> list[FrameSource]:
         """Return the sources of all workers; any thread may call this."""
-        # The tuple is made in one step of the interpreter, as the dictionary may change.
+        # The tuple is made in one step of the interpreter, because the dictionary may change.
         return [worker.source for worker in tuple(self._workers.values())]
 
     def tell_open(self) -> list[OpenCall]:
@@ -202,7 +202,7 @@ class FrameIntake:
         try:
             return self._spool.read()
         except Exception as error:  # noqa: BLE001 - the thread must go on (rule 4)
-            self._tell("frames in the spool are lost: %s", type(error).__name__)
+            self._log_error("frames in the spool are lost: %s", type(error).__name__)
             return False
 
     def _finish_spool(self) -> None:
@@ -246,10 +246,10 @@ class FrameIntake:
         try:
             self._feed(connection, data)
         except MalformedRecordError as error:
-            self._tell("a worker is disconnected, and will send again: %s", error)
+            self._log_error("a worker is disconnected, and will send again: %s", error)
             self._disconnect(connection)
         except Exception as error:  # noqa: BLE001 - the thread must go on (rule 4)
-            self._tell("frames of a worker are lost: %s", type(error).__name__)
+            self._log_error("frames of a worker are lost: %s", type(error).__name__)
         if connection.unsent_acks and connection in self._connections:
             self._acknowledge(connection)
 
@@ -295,7 +295,7 @@ class FrameIntake:
         if (worker := self._workers.get(token)) is not None:
             worker.source.forget(number)
 
-    def _tell(self, what: str, why: object) -> None:
+    def _log_error(self, what: str, why: object) -> None:
         if self._defects.admit() is not None:
             _log.error(what, why)
 
@@ -322,7 +322,7 @@ class FrameIntake:
         with contextlib.suppress(OSError):
             life_path(self._frames_path, worker.hello.token).unlink(missing_ok=True)
         if self._spool.has_unread(worker.hello.token):
-            # At our own end. Its open exchanges are in the spool, because workers end before us.
+            # We are ending. Its open exchanges are in the spool, because workers end before us.
             worker.source.forget_all()
             return
         pid = worker.hello.pid

@@ -198,7 +198,7 @@ class Launches:
     def _find_path(self, url: str) -> str:
         """Find the path for a base URL: its own path if it leads here already, else a pass.
 
-        If the URL belongs to another launch, that launch is left out.
+        If the URL belongs to another launch, the path leaves out that launch.
         """
         with contextlib.suppress(ValueError):
             parts = urlsplit(url)
@@ -223,7 +223,7 @@ class OpenCallsQuestion:
         self._answer: asyncio.Future[OpenCalls] | None = None
 
     def hear(self, answer: OpenCalls) -> None:
-        """Take telemetry's answer; a late one has nobody who waits for it."""
+        """Take telemetry's answer; nobody waits any more for one that comes late."""
         waiting, self._answer = self._answer, None
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_MESSAGE_BYTES = 256 * 1024 * 1024
-"""Far more than all metrics with all their series; a longer message means a broken channel."""
+"""The longest message: far more than all metrics with all their series. A longer one means that the
+channel is broken."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
@@ -27,8 +28,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
     Attributes:
         settings: all settings, as JSON; each process reads what it needs.
-        number: of the worker, from 1.
-        frames_path: the Unix socket to telemetry.
+        number: the worker's number, from 1.
+        frames_path: the path of the Unix socket to telemetry.
         cipher_key: encrypts credentials on their way to telemetry
             (:mod:`telemetry.observing.encryption`).
     """
@@ -40,13 +41,13 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """From a child: it is at work. Notes are lines for the operator, with their level."""
+    """From a child: it does its work now. Notes are lines for the operator, with their level."""
 
     notes: tuple[tuple[int, str], ...] = ()
 
 
 class Counters(msgspec.Struct, frozen=True, kw_only=True, tag="counters"):
-    """A child's numbers; or to telemetry: those of all other processes, for the store and OTLP."""
+    """From a child: its numbers. To telemetry: those of all other processes, for store and OTLP."""
 
     snapshot: Snapshot
 
@@ -60,7 +61,7 @@ class Linger(msgspec.Struct, frozen=True, tag="linger"):
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True, tag="drain"):
-    """To a worker: accept no more, and end when open calls have; cut them after `seconds`."""
+    """To a worker: accept no more, end once open calls have ended, and cut them after `seconds`."""
 
     seconds: float
 
@@ -76,7 +77,7 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """The last message of a child: how many spans, or of a worker exchanges, are lost."""
+    """The last message of a child: how many spans are lost; from a worker, how many exchanges."""
 
     lost: int = 0
 

@@ -28,7 +28,7 @@ class OpenCalls(msgspec.Struct, frozen=True, kw_only=True, tag="open_calls"):
     """The open calls.
 
     Attributes:
-        calls: those that began last, the oldest of them first.
+        calls: the calls that began last, the oldest of them first.
         count: how many calls are open.
     """
 

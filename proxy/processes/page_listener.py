@@ -1,4 +1,4 @@
-"""The page's listening socket: it is bound, others can find it, and the log has its address.
+"""Binds the page's listening socket, lets others find it, and logs its address.
 
 If the page cannot be served, the reason is logged once everything else runs; relaying is not
 affected.
@@ -78,19 +78,19 @@ def open_page_listener(handed: bytes) -> Iterator[PageListener]:
 
 
 def pick_page_settings(handed: bytes) -> bytes:
-    """Pick the settings that the page's process gets: nothing of clients' keys is in them."""
+    """Pick the settings that the page's process gets, which have nothing of clients' keys."""
     settings: dict[str, object] = msgspec.json.decode(handed)
     return msgspec.json.encode({name: settings[name] for name in _OF_PAGE if name in settings})
 
 
 def page_url(listener: socket.socket) -> str:
-    """Make the URL by which this machine reaches the page, without a final slash."""
+    """Make the page's URL for browsers on this machine, without a final slash."""
     host, port = listener.getsockname()[:2]
     return f"http://{reach(host)}:{port}"
 
 
 def announce_page(handed: bytes, page: PageListener) -> None:
-    """Log where the page is, how to get in, and who else could; or why there is none."""
+    """Log where the page is, how to get in, and whether others can; or why there is no page."""
     if page.complaint:
         _log.warning("this proxy has no page: %s", page.complaint)
     if page.sock is None:

@@ -35,10 +35,10 @@ FIRST_WAIT_SECONDS = 0.25
 twice as long."""
 
 MAX_WAIT_SECONDS = 15.0
-"""The longest wait: whatever made the process end may be repaired by then."""
+"""The longest wait, because what made the process end may have been repaired."""
 
 STEADY_SECONDS = 1.0
-"""If a process lived this long after it was ready, its start was not the reason of its end."""
+"""If a process lived this long after it was ready, it did not end because of its start."""
 
 END_SECONDS = 2.0
 """How long it may take to end; it has nothing to save."""
@@ -53,7 +53,7 @@ class PagePort:
     """The port, from its binding to :meth:`end`.
 
     Args:
-        listener: bound and listening, not blocking.
+        listener: a listening socket that does not block.
         start: the first message to the process.
 
     Attributes:

@@ -38,7 +38,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         traffic: where clients connect; workers inherit it.
-        admin: of the admin port.
+        admin: the socket of the admin port.
         frames: where workers connect; telemetry inherits it.
         control_socket: where launches, and commands with orders for the store, connect.
         first: the connection of the launch for which the proxy is started, if there is one.
@@ -80,7 +80,7 @@ def open_ports(
 
 
 def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:
-    """The URL by which commands on this machine reach the traffic port.
+    """Make the URL of the traffic port for commands on this machine.
 
     Certificates do not name loopback addresses, but may name ``localhost``.
     """
@@ -91,6 +91,6 @@ def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> 
 
 
 def describe_port(sock: socket.socket, scheme: str) -> str:
-    """The URL of a port, with the address to which it is bound."""
+    """Make the URL of a port, with the address that it is bound to."""
     host, port = sock.getsockname()[:2]
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

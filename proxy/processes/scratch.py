@@ -1,4 +1,4 @@
-"""Files that live as long as the processes: their sockets, and the settings that they are given.
+"""Files that exist as long as the processes: their sockets, and the settings that they get.
 
 The files are in the folder for temporary files, or else beside the store: a container may have no
 other place to write to. Killed processes leave them there; the next start removes them.
@@ -34,11 +34,11 @@ _ABANDONED_SECONDS = 5.0
 """The owner of a younger socket may be just about to listen on it."""
 
 _FRAMES_BACKLOG = 64
-"""Room for workers that wait until telemetry is back: each has one connection."""
+"""How many workers may wait to connect until telemetry is back; each has one connection."""
 
 
 _CONTROL_BACKLOG = 64
-"""Room for launches that come while the proxy starts."""
+"""How many launches may wait to connect while the proxy starts."""
 
 
 def settings_file(store: Path, handed: bytes) -> IO[bytes]:

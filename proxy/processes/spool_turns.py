@@ -13,8 +13,8 @@ recorded in the order in which they ended (:mod:`telemetry.observing.call_orderi
 for at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be stored
 meanwhile. What is left in the spool is recorded when its turn comes.
 
-After a start calls are held too, and living workers are waited for, because one of them may have
-the call before: until :data:`SETTLE_SECONDS` after all have connected again, and for at most
+After a start calls are held too, and we wait for living workers, because one of them may have the
+earlier call: until :data:`SETTLE_SECONDS` after all have connected again, and for at most
 :data:`MAX_SETTLE_SECONDS`.
 """
 
@@ -41,11 +41,10 @@ LITTLE_BYTES: Final = 1 << 20
 
 MAX_BEHIND_SECONDS: Final = 5.0
 """How long calls may wait for those in the spool. Meanwhile some thousands are read, as many as
-hundreds of agents make in a minute. The newest calls appear in lists so much later."""
+hundreds of agents make in a minute. The newest calls appear in lists this much later."""
 
 SETTLE_SECONDS: Final = 0.2
-"""How long workers may take to send again what they held. Those that take longer are not waited
-for."""
+"""How long workers may take to send again what they held. We do not wait for slower ones."""
 
 MAX_SETTLE_SECONDS: Final = 1.0
 """How long a start waits for workers that do not come."""
@@ -59,7 +58,7 @@ class SpoolTurns:
     Args:
         spool: reads the spool.
         ordering: holds calls, and records them.
-        has_room: tells whether the store keeps up.
+        has_room: says whether the store keeps up.
         read_spool: feeds a block of the spool; false if there was none.
         read_workers: feeds what workers have sent; false if there was nothing.
     """
@@ -79,9 +78,9 @@ class SpoolTurns:
         self._read_spool = read_spool
         self._read_workers = read_workers
         self._awaited: set[str] = set()  # workers, by token
-        self._reads = False  # there was a block, and there may be another one
+        self._reads = False  # there was a block, and there may be another
         self._is_behind = False
-        self._has_given_up = False  # calls are no longer held; until the spool is read
+        self._has_given_up = False  # until the spool is read, calls are no longer held
         self._reads_from = self._until = self._next_look = 0.0
 
     def begin(self, living: Iterable[str]) -> None:
@@ -136,20 +135,20 @@ class SpoolTurns:
             self._has_given_up = self._reads
         elif self._is_far():
             self._fall_behind()
-        elif not self._spool.is_empty:  # even if all is read: only one more read ends a segment
+        elif not self._spool.is_empty:  # also if all is read, because one more read ends a segment
             self._ordering.hold()
             self._read_little()
             self._ordering.release()
 
     def _read_little(self) -> None:
-        """Read what was there at the last check; a worker may write as fast as we read."""
+        """Read only what was there at the last check, because a worker may write as fast."""
         while self._has_room() and self._read_spool() and self._spool.unread_bytes:
             pass
 
     def _must_wait(self) -> bool:
         """Read the little that is in the spool; true if there is more to wait for.
 
-        Workers are read first: a part of what they turned to the spool may have been sent before.
+        Workers are read first: they may have sent a part of an exchange before they spooled it.
         """
         self._next_look = time.monotonic() + LOOK_SECONDS
         turns = 0

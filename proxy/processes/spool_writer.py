@@ -26,7 +26,7 @@ RETRY_SECONDS = 1.0
 """The wait after a failed write: telemetry, or somebody else, may have made room by then."""
 
 CLOSE_SECONDS = 1.0
-"""The spool is closed so long after the last write. If it were closed after each exchange, there
+"""The spool is closed this long after the last write. If it were closed after each exchange, there
 would be a file for each."""
 
 _TURN_BYTES = 64 * 1024
@@ -76,13 +76,13 @@ class SpoolWriter:
                 await loop.run_in_executor(disk, self._spool.write, pieces)
             except (OSError, SpoolFull) as error:
                 outbox.note_unwritten()
-                self._tell(error)
+                self._log_failure(error)
                 await self._rest()
             else:
                 outbox.note_written()
 
     async def _let_go(self, disk: ThreadPoolExecutor) -> None:
-        """Close the spool if no open exchange goes there: so telemetry knows that it has all."""
+        """Close the spool if no open exchange goes there; then telemetry knows that it has all."""
         if not self._outbox.has_spooled:
             await asyncio.get_running_loop().run_in_executor(disk, self._spool.close)
 
@@ -100,9 +100,9 @@ class SpoolWriter:
         """Let new exchanges go to telemetry for a while after a failure."""
         await asyncio.sleep(RETRY_SECONDS)
         self._outbox.can_spool = True
-        self._to_write.set()  # for what still waits
+        self._to_write.set()  # because some frames still wait
 
-    def _tell(self, error: OSError | SpoolFull) -> None:
+    def _log_failure(self, error: OSError | SpoolFull) -> None:
         if self._lines.admit() is not None:
             why = error if isinstance(error, SpoolFull) else error.strerror
             _log.warning("calls wait in memory, because the spool does not accept them: %s", why)

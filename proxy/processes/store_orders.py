@@ -64,7 +64,7 @@ def carry_out(store: Store, order: StoreOrder) -> StoreAnswer:
         return store.compact(gives_back=order.gives_back)
     except StoreError as error:
         return Undone(words=str(error))
-    except Exception as error:  # noqa: BLE001 - somebody waits for an answer
+    except Exception as error:  # noqa: BLE001 - a command waits for the answer
         return Undone(words=f"the store could not do it: {type(error).__name__}")
 
 

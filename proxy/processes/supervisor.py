@@ -1,8 +1,8 @@
 """The supervisor: binds the ports, starts the others, keeps them running, serves the admin port.
 
 Run as ``python -m proxy.processes.supervisor SETTINGS [LAUNCH]``. SETTINGS is the descriptor of a
-file that holds them; LAUNCH is that of a socket to the launch for which the supervisor is started
-(:mod:`proxy.processes.launches`).
+file that has the settings; LAUNCH is the descriptor of a socket to the launch for which the
+supervisor is started (:mod:`proxy.processes.launches`).
 
 Listeners are bound once, here, and stay open while workers are restarted: connections that come
 meanwhile wait. The supervisor neither relays nor observes, and imports little, so that little can
@@ -54,8 +54,8 @@ FLUSH_SECONDS = 5.0
 """The longest wait for the backend at the end; what is not sent stays in the store."""
 
 LATE_FLUSH_SECONDS = 1.0
-"""The wait for the backend if draining has used all its time. By default everything is over within
-ten seconds then, even if no call ends and the backend hangs: Docker kills after ten."""
+"""The wait for the backend if draining has used all its time. By default everything then ends
+within ten seconds, even if no call ends and the backend hangs: Docker kills after ten."""
 
 END_SECONDS = 35.0
 """How long a worker may take after the drain: to cut calls (5 and 5 s), and until its last calls
@@ -73,7 +73,7 @@ HURRY_SECONDS = 8.0
 
 
 def main() -> int:
-    """Run the supervisor until SIGTERM or SIGINT; these are blocked until it can react."""
+    """Run the supervisor until SIGTERM or SIGINT, which are blocked until it can react."""
     with open(int(sys.argv[1]), "rb") as file:  # noqa: PTH123 - a descriptor is not a path
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
@@ -141,7 +141,7 @@ class Supervisor:
         admin = AdminServer(self._ports.admin, is_ready=self._is_ready, metrics=self._numbers)
         admin.start()
         running = {child: asyncio.ensure_future(child.run()) for child in self._children}
-        telling = asyncio.ensure_future(self._tell_numbers())
+        sending = asyncio.ensure_future(self._send_numbers())
         try:
             if not await self._all_ready(running.values(), signals):
                 if signals.first.is_set():
@@ -163,7 +163,7 @@ class Supervisor:
                     signals.first.set()
             return await self._end(running, signals)
         finally:
-            telling.cancel()
+            sending.cancel()
             await self._end_at_once(running.values())
             if self._page is not None:
                 await self._page.end()
@@ -171,7 +171,7 @@ class Supervisor:
 
     @contextlib.asynccontextmanager
     async def _letting_launches_in(self) -> AsyncIterator[None]:
-        """Let launches in as long as the block runs, with the file by which they find us."""
+        """Let launches in as long as the block runs, and keep the file that leads them to us."""
         control_socket = self._ports.control_socket
         with contextlib.ExitStack() as stack:
             try:
@@ -221,8 +221,8 @@ class Supervisor:
     ) -> int:
         """End in order, and return the exit status.
 
-        First workers end, within their time, then telemetry, which loses nothing that workers have
-        sent. A second signal shortens all of it.
+        Workers end first, within their time. Then telemetry ends, and loses nothing that workers
+        have sent. A second signal shortens all of this.
         """
         settings = self._settings
         linger_seconds = settings.linger_seconds if signals.lingers else 0
@@ -267,7 +267,7 @@ class Supervisor:
         """Let telemetry store and send; return how much is lost, ``None`` if that is unknown."""
         telemetry = self._telemetry
         telemetry.expect_end()
-        telemetry.tell_numbers(self._others_numbers())
+        telemetry.send_numbers(self._others_numbers())
         telemetry.order(Finish(flush_seconds=flush_seconds))
         stored = asyncio.ensure_future(telemetry.has_finished.wait())
         awaited: set[asyncio.Future[Any]] = {running, stored}
@@ -315,10 +315,10 @@ class Supervisor:
             parts += worker.numbers()
         return merge(parts)
 
-    async def _tell_numbers(self) -> None:
+    async def _send_numbers(self) -> None:
         """Send telemetry the numbers of all other processes, for the store and the OTLP backend."""
         while True:
-            self._telemetry.tell_numbers(self._others_numbers())
+            self._telemetry.send_numbers(self._others_numbers())
             await asyncio.sleep(COUNTERS_SECONDS)
 
     def _read_metrics(self) -> Iterator[Reading]:

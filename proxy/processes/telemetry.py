@@ -64,7 +64,7 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What telemetry needs in addition to :class:`proxy.settings.spans.SpanSettings`.
 
     Attributes:
-        lacks_spool: there is no spool, only because something is hidden
+        lacks_spool: there is no spool, and only because something is hidden
             (:func:`proxy.settings.spans.hand_over`).
     """
 
@@ -140,7 +140,7 @@ def _count_dropped(numbers: Snapshot) -> int:
 
 
 def _open_news_server(path: str, reporter: Reporter, intake: FrameIntake) -> NewsServer | None:
-    """Open the server of live news; if that is impossible, calls are recorded all the same."""
+    """Open the server of live news; if that fails, calls are recorded without it."""
     try:
         server = NewsServer(path, reporter, intake.ask)
     except OSError as error:
@@ -180,7 +180,7 @@ def _report(
 ) -> None:
     """Regularly send the supervisor our numbers, and let the store keep some of the others'.
 
-    This runs on a thread, because the store may be slow; a last time when the end has begun.
+    This runs on a thread, because the store may be slow. It reports a last time at the end.
     """
     is_last = False
     while not is_last:

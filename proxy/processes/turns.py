@@ -7,8 +7,8 @@ from time import monotonic
 
 _SHARE = 0.25
 """How long our work may last, as a share of the time that all others took for their turn. In a busy
-worker that is many milliseconds: with one batch in each turn, frames would leave more slowly than
-they come."""
+worker their turn takes many milliseconds. If we sent only one batch in each turn, frames would
+leave more slowly than they come."""
 
 
 class Turns:

@@ -153,7 +153,7 @@ async def _report(
     is_last = False
     while not is_last:
         is_last = ending.is_set()
-        frames.tell_shedding()
+        frames.log_shedding()
         await control.send(Counters(snapshot=proxy.metrics.snapshot()))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COUNTERS_SECONDS):

@@ -1,8 +1,8 @@
 """The calls of a store that a filter chooses, for commands that read all of them.
 
-They come oldest first, each read when it is needed: one is held, and the numbers of one step of the
-search (:mod:`telemetry.reading.calls`). Calls that are recorded after the command has begun
-are not among them, so that it ends while a proxy records.
+They come oldest first. Each is read when it is needed, so that only one is in memory, with the
+numbers of one step of the search (:mod:`telemetry.reading.calls`). Calls that are recorded after
+the command has begun are not among them, so that it ends even while a proxy records.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ChosenCalls:
                 yield stored
 
     def measure(self) -> ChosenSpans:
-        """Count them; with texts that takes reading all that fit the conditions."""
+        """Count the calls; if the filter has texts, all calls that fit its conditions are read."""
         if not self._texts:
             return self._chosen.measure(self._until)
         count = size_bytes = 0

@@ -13,7 +13,7 @@ class LocalZone(tzinfo):
     """
 
     def utcoffset(self, moment: datetime | None) -> timedelta | None:
-        """Return the offset from UTC of a local time; none at times that the system cannot tell."""
+        """Return the offset from UTC of a local time; zero if the system cannot handle the time."""
         if moment is None:
             return None
         try:
@@ -22,7 +22,7 @@ class LocalZone(tzinfo):
             return timedelta(0)
 
     def dst(self, _: datetime | None) -> timedelta | None:
-        """Return nothing: whether it is summer is not asked."""
+        """Return ``None``, because nobody asks whether it is summer time."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
@@ -30,5 +30,5 @@ class LocalZone(tzinfo):
         return None if moment is None else moment.replace(tzinfo=None).astimezone().tzname()
 
     def fromutc(self, moment: datetime) -> datetime:
-        """Convert a time of UTC, as :meth:`datetime.astimezone` asks for it."""
+        """Convert a time in UTC, as :meth:`datetime.astimezone` needs it."""
         return moment.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)

@@ -96,7 +96,7 @@ def _finite(number: float | None) -> float | None:
 
 
 def format_time(at_ns: int) -> str:
-    """Write a time of nanoseconds since the epoch: UTC in ISO 8601, to the nanosecond."""
+    """Write a time, given in nanoseconds since the epoch: UTC in ISO 8601, to the nanosecond."""
     seconds, nanoseconds = divmod(at_ns, 1_000_000_000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
 
@@ -150,4 +150,4 @@ NO_ROW: Final[JsonObject] = {
     "schema_version": SCHEMA_VERSION,
     **{name: [] if write and write(None) == [] else None for name, _, write in _MEMBERS},
 }
-"""The record of a row of which nothing is known."""
+"""The record of a row about which nothing is known."""

@@ -1,8 +1,8 @@
 """The run of an agent: its rows as a tree, its JSON, and what its agent's span says about it.
 
-Sums are those of the run's own calls, because sub-agents are separate runs; a value that no
-provider reported is ``null``. A run without the span of its agent counts as open. The span may also
-have been deleted: these two cannot be distinguished.
+Sums cover the run's own calls, because sub-agents are separate runs; a value that no provider
+reported is ``null``. A run without the span of its agent counts as open. The span may also have
+been deleted, and nobody can distinguish the two.
 """
 
 from __future__ import annotations

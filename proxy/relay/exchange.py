@@ -70,7 +70,7 @@ class ExchangeRules:
     Attributes:
         max_body_bytes: the largest request that is buffered, rewritten and recorded.
         propagate: the upstream gets a ``traceparent`` with our span.
-        tells_ids: the head of the answer has the ids of the span, if it will be recorded.
+        shows_ids: the head of the answer has the ids of the span, if it will be recorded.
         keeps_unsampled: unsampled calls are observed too, because some of them will be kept.
         keeps_conversations: unsampled calls without a caller's decision are observed too, because
             they may belong to a conversation that is recorded.
@@ -81,7 +81,7 @@ class ExchangeRules:
     max_body_bytes: int
     on_disconnect: OnDisconnect
     propagate: bool
-    tells_ids: bool = False
+    shows_ids: bool = False
     keeps_unsampled: bool = False
     keeps_conversations: bool = False
     max_bodies_bytes: int = MAX_BODIES_BYTES
@@ -135,7 +135,7 @@ class ObservedExchange:
         return EndKind.CLIENT_GONE, ""
 
     async def _relay(self) -> Answered:
-        if self.rules.tells_ids and self.identity.sampled:
+        if self.rules.shows_ids and self.identity.sampled:
             self.downstream.own_fields = (
                 (b"x-spantap-span-id", self.identity.span_id.encode()),
                 (b"x-spantap-trace-id", self.identity.trace_id.encode()),
@@ -322,9 +322,9 @@ class ObservedExchange:
     async def _outlive_client(self, step: Coroutine[Any, Any, T]) -> T:
         """Finish a step, even if the client leaves meanwhile.
 
-        With the policy ``drain`` nothing is cancelled when the client leaves. The answer is read on
-        for its usage, even before its head came, until its end, a limit, or a shutdown that cannot
-        wait.
+        With the policy ``drain`` nothing is cancelled when the client leaves, even if the answer's
+        head has not come yet. We continue to read the answer for its usage, until its end, a limit,
+        or a shutdown that cannot wait.
 
         Raises:
             asyncio.CancelledError: it took too long, or shutdown cannot wait.
@@ -358,7 +358,7 @@ class ObservedExchange:
         return max(self._drain_until - asyncio.get_running_loop().time(), 0)
 
     async def _drain(self, response: UpstreamResponse) -> None:
-        """Read on for the usage, after the client has left."""
+        """Continue to read for the usage, after the client has left."""
         size = 0
         try:
             while size < MAX_DRAIN_BYTES and (data := await response.read()):

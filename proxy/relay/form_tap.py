@@ -44,7 +44,7 @@ class FormTap:
         if self._reader is not None:
             try:
                 self._reader.feed(data)
-            except Exception:  # noqa: BLE001 - the relay must go on, whatever it is
+            except Exception:  # noqa: BLE001 - the relay must continue after any error
                 self._reader = None
                 self._tap.lose_form()
         if self._body.at_eof():
@@ -74,7 +74,7 @@ def open_form(
         api: the API that is called.
         downstream: has the body.
         tap: records the form.
-        lend: tells whether so many more bytes of the form may be held.
+        lend: says whether so many more bytes of the form may be held.
     """
     headers = downstream.headers
     content_type = headers.find(b"content-type") or b""

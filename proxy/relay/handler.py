@@ -23,7 +23,7 @@ from proxy.relay.own_prefixes import strip_own_prefixes
 from proxy.relay.signed_hosts import explain_signed_host
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyBudget, BodyShare
-from proxy.upstream.owners import Owner, tell_asker
+from proxy.upstream.owners import Owner, find_asker
 from proxy.upstream.passes import read_pass
 from proxy.upstream.request import UpstreamRequest
 from telemetry.observing.encryption import OWN_CIPHER
@@ -62,10 +62,10 @@ _NO_KEY = (
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Handler:
-    """Called once for each valid request; all its state is in what it is given.
+    """Called once for each valid request; all its state is in the objects below.
 
     Attributes:
-        open_exchanges: those that a shutdown waits for.
+        open_exchanges: the exchanges that a shutdown waits for.
         inbound_keys: a request must have one of these keys; ``None`` lets everybody in.
         on_refused: called with a reason for each request that is answered here and not relayed.
         on_relayed: called with the status of each answer to a call that is relayed unobserved; if
@@ -108,7 +108,7 @@ class Handler:
         given = strip_own_prefixes(downstream)
         url = None if given is None else read_pass(given, self.cipher)
         method, target = downstream.method, downstream.target
-        asker = tell_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
+        asker = find_asker(downstream.headers) if self.upstreams.owners else Owner.OPENAI
         route, api = self._find_way(method, target, asker, url)
         if (keys := self.inbound_keys) is not None and not _lets_in(keys, downstream, route):
             self.on_refused("no inbound key, or an unknown one")
@@ -191,7 +191,7 @@ class Handler:
         )
 
     async def _relay(self, downstream: Downstream, route: Route) -> Answered:
-        """Relay both ways, untouched, unbuffered, without a span."""
+        """Relay in both directions, without changes, buffers or a span."""
         downstream.continue_if_expected()
         upstream, headers = route.upstream, downstream.headers
         changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)

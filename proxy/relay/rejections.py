@@ -1,7 +1,7 @@
 """Remembers for a while which models at which upstream take the option that asks for usage.
 
-``docs/contract/promises.md#rejections`` has the promise: an outage costs one request more, however
-many come, and no request is sent twice only to find out what is known. At most
+``docs/contract/promises.md#rejections`` has the promise: an outage costs one extra request, however
+many requests come, and none is sent twice only to find out what is known already. At most
 :data:`MAX_REMEMBERED` keys are remembered, for :data:`REMEMBERED_SECONDS`; the least recently used
 go first.
 """
@@ -20,7 +20,8 @@ MAX_REMEMBERED = 1024
 """How many models of upstreams, with their paths, are remembered."""
 
 MAX_KEY_BYTES = 2048
-"""Longest target and model together: the client chooses both; real ones have about a hundred."""
+"""The longest target and model together. The client chooses both; real ones have about a hundred
+bytes."""
 
 REMEMBERED_SECONDS = 600
 """An upstream may accept the option one day; one extra request in ten minutes finds out."""

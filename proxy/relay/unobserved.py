@@ -27,7 +27,7 @@ MAX_PATHS = 32
 handful."""
 
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
-"""Parts of paths that take forms only to store what they bring."""
+"""Parts of paths: a form that is sent there only brings something to store."""
 
 
 class UnobservedCounter:
@@ -75,15 +75,15 @@ class _Paths:
         self._limit = LabelLimit(
             MAX_PATHS, lambda: registry.add(LABEL_OVERFLOWS, 1, counter.labels)
         )
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     def count(self, target: str) -> str | None:
         """Count a request; the first time, return its path for the log."""
         path = self._limit.admit(hide_keys(_path(target), MAX_LABEL_CHARS))
         self._registry.add(self._counter, 1, (path,))
-        if path in self._told:
+        if path in self._logged:
             return None
-        self._told.add(path)
+        self._logged.add(path)
         return "to further paths" if path == OTHER else path
 
 

@@ -90,14 +90,14 @@ class Settings(BaseModel):
     page_host: str = "127.0.0.1"
     page_port: Port = 4002
     page_hosts: Annotated[tuple[str, ...], Words] = ()
-    """Further host names under which browsers ask for the page, as behind a reverse proxy."""
+    """More host names under which browsers ask for the page, for example behind a reverse proxy."""
     page_token: Annotated[str | None, Field(repr=False)] = None
     """The page's token, hashed here. If unset, the one in the file beside the store; with ``none``
     no token is needed, which is allowed only on loopback."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     """Worker processes: one for each core that relaying may use; telemetry is one more process."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
-    """For upstreams without their own policy."""
+    """The policy of upstreams that do not name one."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
     store: Path = DEFAULT_STORE
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB
@@ -115,7 +115,8 @@ class Settings(BaseModel):
     """After the linger, how long open exchanges may take to end. By default everything is over
     within the ten seconds that Docker gives."""
     connect_timeout_seconds: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10
-    """Name look-up, TCP and TLS to the upstream. A healthy one takes well under a second."""
+    """For name look-up, TCP and TLS to the upstream together. A healthy one needs well under a
+    second."""
     first_byte_timeout_seconds: Seconds = 900
     """From the request's last byte to the answer's head; long, because models may think. 0: no
     timeout."""
@@ -123,21 +124,21 @@ class Settings(BaseModel):
     """The time between two reads of an answer; longer than the 10 minutes that clients wait. 0: no
     timeout."""
     max_connections: Annotated[int, Field(ge=1, le=1_000_000)] = 4096
-    """Open client connections per worker; fewer if twice as many open files are not allowed. They
-    take some 400 MB at the 0.1 MB of an open stream, and 2 GB if no client reads its answer. Bodies
-    of requests (max_bodies_bytes) come on top, and for each connection 0.3 MB if its upstream
-    speaks TLS (asyncio's buffer), 0.1 MB if the port does."""
+    """The most open client connections per worker; fewer if twice as many open files are not
+    allowed. They take some 400 MB at the 0.1 MB of an open stream, and 2 GB if no client reads its
+    answer. Bodies of requests (max_bodies_bytes) come on top, and for each connection 0.3 MB if its
+    upstream speaks TLS (asyncio's buffer), 0.1 MB if the port does."""
     header_timeout_seconds: Seconds = 60
-    """From a connection's beginning, or a further request's first byte, to the end of its head; as
-    long as nginx and Node wait. 0: no timeout."""
+    """From a connection's beginning, or from the first byte of a later request, to the end of the
+    head; as long as nginx and Node wait. 0: no timeout."""
     client_idle_timeout_seconds: Seconds = 60
     """The time between two reads of a request's body; clients upload in one go. 0: no timeout."""
     client_stall_timeout_seconds: Seconds = 900
-    """How long a client may take nothing of its answer; long, because TCP reports in steps what was
-    taken, and a slow reader must not be cut. 0: for ever."""
+    """How long a client may read nothing of its answer; long, because TCP reports only in steps
+    what was read, and a slow reader must not be cut. 0: for ever."""
     upstream_stall_timeout_seconds: Seconds = 900
-    """How long an upstream may take nothing of a request; long, because a server that serves one
-    request at a time reads the next only when it is done. 0: for ever."""
+    """How long an upstream may read nothing of a request; long, because a server that serves one
+    request at a time reads the next one only when it is done. 0: for ever."""
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * _MIB
     """Largest chat request that is buffered, rewritten and recorded; a larger one is only
     relayed."""
@@ -184,7 +185,7 @@ class Settings(BaseModel):
     keep: Annotated[frozenset[KeepReason], Words] = frozenset()
     """Kinds of unsampled calls that still get a span: ``errors``, ``cancelled``, ``slow``."""
     keep_slow_seconds: Seconds = 30
-    """A call that takes as long or longer is slow."""
+    """A call that takes longer is slow."""
     count_tokens: bool = True
     """Whether token counts that a client asks for are recorded; they are relayed in any case."""
     span_name: SpanNaming = SpanNaming.OPENINFERENCE

@@ -32,7 +32,9 @@ class UpstreamConfig(BaseModel):
         if not value.startswith("/"):
             raise ValueError(f"prefix {value!r} must begin with a slash")
         if value.startswith((RUN_PREFIX, TO_PREFIX)):
-            raise ValueError(f"prefix {value!r} begins as spantap's own do (`spantap help run`)")
+            raise ValueError(
+                f"prefix {value!r} begins like spantap's own prefixes (`spantap help run`)"
+            )
         return value
 
     @field_validator("api_key_env")

@@ -1,11 +1,11 @@
 """The bytes of one answer, parsed by llhttp (httptools), sans-IO.
 
-What came before a fault counts: head and body are there although the same read holds what is not
-valid HTTP. Nothing that follows the answer becomes a part of it, and its connection is not used
-again. Interim answers are skipped, except for 101: nobody asked to upgrade.
+What came before a fault counts: head and body are handed out even if the same read has bytes that
+are not valid HTTP. Bytes that follow the answer never become a part of it, and its connection is
+not used again. Interim answers are skipped, except 101, because nobody asked to upgrade.
 
-Servers are known to send line feeds alone, folded fields, control characters other than NUL in
-values, and spaces behind the size of a chunk. We accept such an answer: what it means is clear.
+Some servers send line feeds alone, folded fields, control characters other than NUL in values, and
+spaces after the size of a chunk. We accept such an answer, because its meaning is clear.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proxy.headers import MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.upstream.errors import InvalidAnswerError
 
 MAX_INTERIM_ANSWERS = 16
-"""1xx heads before the answer's; real servers send one or two."""
+"""The most 1xx heads before the answer's head; real servers send one or two."""
 
 _LEAST_HEAD_BYTES = len(b"HTTP/1.1 200 \r\n\r\n")
 _LEAST_FIELD_BYTES = len(b": \r\n")
@@ -38,12 +38,12 @@ class AnswerParser:
     """Parses one answer.
 
     Args:
-        max_header_bytes: of one field, name and value.
-        head_only: the request was one whose answer has no body.
+        max_header_bytes: the largest field, its name and value together.
+        head_only: the answer to the request has no body.
 
     Attributes:
         keeps_connection: another request may follow on the same connection.
-        fault: why nothing more can be made of what comes.
+        fault: why nothing more of the answer can be parsed.
     """
 
     def __init__(self, max_header_bytes: int, *, head_only: bool) -> None:
@@ -68,9 +68,9 @@ class AnswerParser:
         )
 
     def feed(self, data: bytes) -> bytes:
-        """Parse a read of an answer that is not over and has no fault; what it has of the body.
+        """Parse a read of an answer that is not over and has no fault; return its part of the body.
 
-        What may come without any of the body is bounded, too: trailers, extensions of chunks.
+        Bytes without any of the body, such as trailers and extensions of chunks, are bounded too.
         """
         self._bytes_without_body += len(data)
         try:
@@ -83,7 +83,7 @@ class AnswerParser:
         if not pieces:
             is_much = self._bytes_without_body > self._max_head_bytes
             if is_much and self.fault is None and not self.is_over:
-                self.fault = InvalidAnswerError("too much that is none of its body")
+                self.fault = InvalidAnswerError("too much that is not in its body")
             return b""
         self._bytes_without_body = 0
         body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -94,7 +94,7 @@ class AnswerParser:
         return body
 
     def close(self) -> None:
-        """Drop llhttp, which refers to this object: the garbage collector need not find them."""
+        """Drop llhttp, which refers to this object, so that both go without garbage collection."""
         del self._parser
 
     # The parser calls these.
@@ -115,7 +115,7 @@ class AnswerParser:
         self._fields.append((name, value))
 
     def _read_fields(self) -> Head:
-        """The fields; a head is bounded as a whole, by their number, and field by field."""
+        """Return the fields; a head is bounded as a whole, by their number, and field by field."""
         sizes = [len(name) + len(value) for name, value in self._fields]
         head_bytes = _LEAST_HEAD_BYTES + len(self._reason) + sum(sizes)
         head_bytes += len(sizes) * _LEAST_FIELD_BYTES
@@ -151,7 +151,7 @@ class AnswerParser:
             is_framed=is_chunked or headers.has(b"content-length") or not has_body,
         )
         self.is_over = self._head_only
-        # Behind a head alone, the parser reports a body but not the end of chunks.
+        # After a head without a body, the parser reports a body, but not the end of chunks.
         is_sure = not (self._head_only and is_chunked)
         self.keeps_connection = is_sure and self._parser.should_keep_alive()
 
@@ -164,10 +164,10 @@ class AnswerParser:
 
 
 def _is_chunked(headers: Head) -> bool:
-    """Tell whether chunks tell where the body ends.
+    """Tell whether the end of the chunks is the end of the body.
 
-    If ``chunked`` is not the last coding, nobody can tell which bytes are the body (RFC 9112
-    section 6.3), and the next one to read it would take it in another way: it is refused.
+    If ``chunked`` is not the last coding, nobody can know which bytes are the body (RFC 9112
+    section 6.3), and the client might see another body than we do: the answer is refused.
     """
     if not headers.has(b"transfer-encoding"):
         return False

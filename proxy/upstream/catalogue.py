@@ -1,8 +1,8 @@
 """The catalogue: well-known providers, each under a prefix that is its name.
 
-The rows are data, ``catalogue.json`` beside this module: a base URL, the ``llm.provider`` that its
-host tells (``null`` where :mod:`telemetry.provider` knows no word), where the URL is from, and when
-the row was written.
+The rows are data, in ``catalogue.json`` beside this module: a base URL, the ``llm.provider`` that
+belongs to its host (``null`` if :mod:`telemetry.provider` knows no word), the source of the URL,
+and when the row was written.
 """
 
 from __future__ import annotations

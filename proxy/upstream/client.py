@@ -54,8 +54,8 @@ class UpstreamClient:
         """Send a request and read the answer's head.
 
         Raises:
-            GatewayError: no connection, no answer, an invalid one, or none in time; or the
-                client's body broke off, or did not go on, while it was relayed.
+            GatewayError: there was no connection, or no answer in time, or an invalid one; or the
+                client's body broke off or stalled while it was relayed.
         """
         origin = request.upstream.origin
         dialler = self._diallers.get(origin)

@@ -1,8 +1,7 @@
 """One connection to an upstream: requests out, answers in, one after the other.
 
-What an upstream sends while nothing is asked of it is never taken for an answer: it ends the
-connection. An upstream that reads nothing of a request, and has not begun to answer, fails that
-request.
+Bytes that an upstream sends unasked are never taken for an answer: they end the connection. If an
+upstream reads nothing of a request and has not begun to answer, the request fails.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ class UpstreamConnection(asyncio.Protocol):
     """Sends one request at a time, and reads its answer.
 
     Args:
-        keep: keeps it between two exchanges.
-        open_connections: where it is as long as it is open.
-        max_header_bytes: of one field of an answer.
-        stall_seconds: how long the upstream may take nothing of a request (0: for ever).
+        keep: keeps this connection between two exchanges.
+        open_connections: the set that it is in as long as it is open.
+        max_header_bytes: the largest field of an answer.
+        stall_seconds: how long the upstream may read nothing of a request (0: for ever).
     """
 
     transport: asyncio.Transport
@@ -48,8 +47,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._now = self._loop.time
         self._parser: AnswerParser | None = None  # while an answer is on its way
-        self._head: asyncio.Future[UpstreamResponse] | None = None  # while its head is
-        self._response: UpstreamResponse | None = None  # while its body is
+        self._head: asyncio.Future[UpstreamResponse] | None = None  # while its head is awaited
+        self._response: UpstreamResponse | None = None  # while its body is read
         self._keeps = False
         self._writable: asyncio.Future[None] | None = None  # while too much waits to be sent
         self._is_paused = False
@@ -61,7 +60,7 @@ class UpstreamConnection(asyncio.Protocol):
     # The exchange.
 
     def begin(self, *, head_only: bool) -> asyncio.Future[UpstreamResponse]:
-        """Return the answer to the request that is written next, once its head has come.
+        """Return a future: the answer to the request that is written next, once its head has come.
 
         Raises:
             UpstreamClosedError: the connection is gone already.
@@ -74,7 +73,7 @@ class UpstreamConnection(asyncio.Protocol):
         return self._head
 
     def end(self, *, is_whole: bool) -> None:
-        """End the exchange; keep the connection where both bodies went over it whole."""
+        """End the exchange; keep the connection if both bodies went over it whole."""
         self._head = self._response = None
         self._limit_seconds = 0.0
         if not is_whole:
@@ -86,14 +85,14 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Drop the connection at once, with what has not been sent."""
+        """Drop the connection at once, with everything that has not been sent."""
         self._parser = None
         self.transport.abort()
 
     def fail(self, error: UpstreamError | GatewayError) -> None:
-        """Fail the wait for the head, or the body; what comes now is dropped.
+        """Fail the wait for the head, or the body; bytes that come after this are dropped.
 
-        The error is the client's where the request could not be sent whole.
+        A `GatewayError` means that the client's request could not be sent whole.
         """
         self._parser = None
         if self._response is not None:
@@ -126,8 +125,8 @@ class UpstreamConnection(asyncio.Protocol):
     def _look(self) -> None:
         """Fail if the last read was too long ago, else look again later.
 
-        There is one timer, which is not set anew at every read, nor for every request. While we
-        hold the upstream back for a slow client, it is not silent.
+        There is one timer, which is not set again at every read or for every request. While we hold
+        the upstream back for a slow client, it does not count as silent.
         """
         self._watch = None
         if not self._limit_seconds or self._parser is None:
@@ -148,7 +147,7 @@ class UpstreamConnection(asyncio.Protocol):
     # Writing.
 
     async def write(self, data: bytes | memoryview) -> None:
-        """Write, and wait while more waits to be sent than should.
+        """Write, and wait while the buffer has more than it should.
 
         Raises:
             UpstreamClosedError: the connection is gone.
@@ -160,12 +159,12 @@ class UpstreamConnection(asyncio.Protocol):
             await self._writable
 
     def pause_writing(self) -> None:
-        """Stop writing: more of the request waits than the buffer should hold."""
+        """Stop writing, because the buffer has more of the request than it should."""
         self._writable = self._loop.create_future()
         self._stall_watch.begin(self.transport)
 
     def resume_writing(self) -> None:
-        """Go on writing: there is room again."""
+        """Continue to write, because there is room again."""
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None
@@ -173,7 +172,7 @@ class UpstreamConnection(asyncio.Protocol):
     # Reading.
 
     def pause_reading(self) -> None:
-        """Stop reading: the body's reader has enough.
+        """Stop reading, because the body's reader has enough.
 
         The parser is not paused: what was read already, 256 KiB at most, is parsed.
         """
@@ -182,7 +181,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read on: the body's reader wants more."""
+        """Continue to read, because the body's reader wants more."""
         if self._is_paused and not self.transport.is_closing():
             self._is_paused = False
             self._last_read = self._now()
@@ -190,11 +189,11 @@ class UpstreamConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        self.transport = cast("asyncio.Transport", transport)  # as sockets of TCP have
+        self.transport = cast("asyncio.Transport", transport)  # TCP sockets have this kind
         self._open_connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse a read: usually an event of a stream."""
+        """Parse a read, which usually is an event of a stream."""
         parser = self._parser
         if parser is None:
             self.abort()  # nobody asked
@@ -217,7 +216,7 @@ class UpstreamConnection(asyncio.Protocol):
             response.end()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End the answer, or fail it: a reset is not the end of a body that has no length."""
+        """End the answer, or fail it: a reset does not end a body that has no length."""
         self._open_connections.discard(self)
         self._stop_watch()
         self._stall_watch.stop()

@@ -1,4 +1,4 @@
-"""Connections to one origin: names, TCP, TLS, forward proxies, and those that wait.
+"""Connections to one origin: names, TCP, TLS, forward proxies, and idle connections.
 
 A burst of calls asks for a name once and goes to all of its addresses in turn. If an address does
 not answer soon (RFC 8305), or TLS fails there, the next one is tried. The upstream is never blamed
@@ -37,39 +37,39 @@ if TYPE_CHECKING:
     from proxy.upstream.request import UpstreamTimeouts
 
 KEEP_IDLE_SECONDS = 4.0
-"""Shorter than the 5 s after which common servers (Node, uvicorn) drop idle connections."""
+"""How long a connection is kept: common servers (Node, uvicorn) drop idle ones after 5 s."""
 
 
 class IdleConnections:
-    """Idle connections to one origin, as many as there were requests at once in that time.
+    """Idle connections to one origin: as many as there were requests at a time in the last seconds.
 
     Each waits for :data:`KEEP_IDLE_SECONDS` at most. The one that was used last is used next, so
-    the others reach their time and end.
+    that the others use up their time and end.
     """
 
     __slots__ = ("_loop", "_waiting")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        # Each with the timer that ends it; the one that was used last is the last.
+        # Each with the timer that ends it; the one that was used last comes last.
         self._waiting: dict[UpstreamConnection, asyncio.TimerHandle] = {}
 
     def pop(self) -> UpstreamConnection | None:
-        """Remove and return one that is fit to be written to, if there is one.
+        """Remove and return a connection that can be written to, if there is one.
 
-        If the upstream has ended a connection, or sent something on it, it is dropped.
+        A connection that the upstream has ended, or has sent something on, is dropped.
         """
         while self._waiting:
             connection, timer = self._waiting.popitem()
             timer.cancel()
-            # A loop that was busy for long has not yet ended what is too old.
+            # After a long turn of the loop, connections that are too old may not have ended yet.
             if timer.when() >= self._loop.time() and not has_unread(connection.transport):
                 return connection
             connection.abort()
         return None
 
     def put(self, connection: UpstreamConnection) -> None:
-        """Keep one whose exchange is over."""
+        """Keep a connection whose exchange is over."""
         timer = self._loop.call_later(KEEP_IDLE_SECONDS, self._expire, connection)
         self._waiting[connection] = timer
 
@@ -78,16 +78,17 @@ class IdleConnections:
         connection.transport.close()
 
     def close(self) -> None:
-        """Forget all, and their timers."""
+        """Forget all connections, and cancel their timers."""
         while self._waiting:
             self._waiting.popitem()[1].cancel()
 
 
 KEEP_NAME_SECONDS = 10.0
-"""Long enough for a burst, short enough for an upstream that moves."""
+"""How long the addresses of a name are kept: long enough for a burst of calls, short enough for an
+upstream whose addresses change."""
 
 NEXT_ADDRESS_SECONDS = 0.25
-"""The connection attempt delay that RFC 8305 recommends (section 5)."""
+"""When the next address is tried: the delay that RFC 8305 recommends (section 5)."""
 
 
 class Dialler:
@@ -96,11 +97,11 @@ class Dialler:
     Args:
         origin: scheme, host and port.
         proxy: the forward proxy on the way; ``None`` without one.
-        tls: for the origin and the proxy, where they are of https.
+        tls: the TLS context for the origin and the proxy, if their URLs begin with https.
 
     Attributes:
-        idle: connections that wait.
-        authorization: what a plain HTTP request carries for its proxy: ``b""`` without
+        idle: the idle connections.
+        authorization: the ``Proxy-Authorization`` of a plain HTTP request: ``b""`` without
             credentials, ``None`` without a proxy (or with TLS, which is tunnelled).
     """
 
@@ -136,7 +137,7 @@ class Dialler:
         """Make a new connection.
 
         Raises:
-            UpstreamError: none could be made.
+            UpstreamError: no connection could be made.
         """
         try:
             async with asyncio.timeout(self._connect_seconds):
@@ -155,7 +156,7 @@ class Dialler:
             await asyncio.sleep(0)
 
     async def _connect(self, url: URL) -> UpstreamConnection:
-        """Connect directly, to the first address of the host where that succeeds."""
+        """Connect directly, to the first address of the host that accepts."""
         try:
             addresses = await self._find_addresses(url)
             while True:
@@ -169,7 +170,7 @@ class Dialler:
             raise _explain(error) from error
 
     async def _find_addresses(self, url: URL) -> list[AddrInfoType]:
-        """The addresses of a host, another one first each time."""
+        """Find the addresses of a host; each time another one comes first."""
         lookup, now = self._lookup, asyncio.get_running_loop().time()
         if lookup is None or (lookup.done() and (now >= self._lookup_until or lookup.exception())):
             lookup = self._lookup = spawn(_look_up(url.raw_host, url.port), name="look up")
@@ -192,7 +193,7 @@ class Dialler:
         return connection
 
     async def _connect_through(self, proxy: URL) -> UpstreamConnection:
-        """Connect to a forward proxy, and for TLS through it to the origin."""
+        """Connect to a forward proxy, and for TLS also through it to the origin."""
         try:
             connection = await self._connect(proxy)
             if not self._is_tunnelled:
@@ -206,7 +207,7 @@ class Dialler:
         return await self._start_tls(connection)
 
     async def _ask_for_tunnel(self, connection: UpstreamConnection) -> int:
-        """Ask by CONNECT (RFC 9110 section 9.3.6); the status of what is answered."""
+        """Ask for a tunnel by CONNECT (RFC 9110 section 9.3.6); return the answer's status."""
         authority = f"{self._origin.host_subcomponent}:{self._origin.port}".encode("ascii")
         head = b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % (authority, authority)
         if self._credentials:
@@ -220,7 +221,7 @@ class Dialler:
             raise
 
     async def _start_tls(self, tunnel: UpstreamConnection) -> UpstreamConnection:
-        """Open the connection inside a tunnel, which has its own protocol."""
+        """Begin TLS in a tunnel, with a connection that takes the tunnel's place."""
         connection = self._make_connection()
         try:
             transport = await asyncio.get_running_loop().start_tls(
@@ -237,19 +238,19 @@ class Dialler:
 
 
 def _name(url: URL) -> str:
-    """The name that a certificate has to have."""
+    """Return the name that the certificate must have."""
     return (url.raw_host or "").rstrip(".")
 
 
 async def _look_up(host: str | None, port: int | None) -> list[AddrInfoType]:
     find, kind = asyncio.get_running_loop().getaddrinfo, socket.SOCK_STREAM
-    try:  # an address needs no other thread
+    try:  # a numeric address needs no lookup on a thread
         return [*socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)]
     except socket.gaierror:
         return [*await find(host, port, type=kind, flags=socket.AI_ADDRCONFIG)]
 
 
 def _explain(error: OSError) -> UpstreamError:
-    """The error in the system's own words."""
+    """Make our error, in the system's own words."""
     kind = UpstreamTlsError if isinstance(error, ssl.SSLError) else UpstreamUnreachableError
     return kind(error.strerror or str(error))

@@ -1,8 +1,7 @@
 """Errors of upstreams, and the answers that clients get for them.
 
-Each kind of trouble is a class that says how the client is answered and how the exchange is
-recorded to have ended. The answer names the upstream and its origin, but nothing of the request
-(R7).
+Each kind of failure is a class, which says what answer the client gets and which end of the
+exchange is recorded. The answer names the upstream and its origin, but nothing of the request (R7).
 """
 
 from __future__ import annotations
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class UpstreamError(Exception):
-    """An upstream did not answer, or broke its answer off.
+    """An upstream did not answer, or its answer broke off.
 
     Its text is the cause in the words of the system or the parser; it may be empty.
 
     Attributes:
-        status: of the answer to the client, as are `code` and `sentence`.
-        code: see :class:`proxy.errors.GatewayError`.
-        sentence: what happened, for people.
-        end: how the exchange is recorded to have ended.
+        status: the status of the answer to the client.
+        code: the code in that answer: see :class:`proxy.errors.GatewayError`.
+        sentence: what happened, for people; it is in that answer too.
+        end: the end of the exchange that is recorded.
     """
 
     status = 502
@@ -62,7 +61,7 @@ class UpstreamSilentError(UpstreamError):
 
 
 class UpstreamTlsError(UpstreamError):
-    """The certificate does not hold, or no TLS is spoken there."""
+    """The certificate is not valid, or the port does not speak TLS."""
 
     code = "upstream_tls_error"
     sentence = "the TLS connection failed"
@@ -99,7 +98,7 @@ class UpstreamClosedError(UpstreamError):
 
 
 def explain_upstream_error(upstream: Upstream, error: UpstreamError) -> GatewayError:
-    """Put into words for the client what kept the upstream from answering."""
+    """Make the error that tells the client why the upstream did not answer."""
     cause = f" ({error})" if str(error) else ""
     message = f"Upstream {upstream.name!r} ({upstream.origin}): {error.sentence}{cause}."
     return GatewayError(error.status, error.code, message, error.end)

@@ -20,8 +20,8 @@ class ForwardProxy:
     """The proxies through which origins are reached.
 
     Attributes:
-        proxies: scheme to proxy URL, and ``no`` to the comma list of exceptions, as
-            :func:`urllib.request.getproxies_environment` answers.
+        proxies: the proxy's URL for each scheme, and under ``no`` the exceptions, separated by
+            commas, as :func:`urllib.request.getproxies_environment` returns them.
     """
 
     proxies: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class ForwardProxy:
         return cls(proxies)
 
     def find(self, origin: URL) -> URL | None:
-        """The proxy for an origin, ``None`` for a direct connection."""
+        """Find the proxy for an origin; ``None`` for a direct connection."""
         proxy = self.proxies.get(origin.scheme)
         if proxy is None:
             return None
@@ -62,7 +62,7 @@ def _check(name: str, text: str) -> None:
 
 
 def encode_credentials(proxy: URL) -> bytes:
-    """The value of ``Proxy-Authorization``, empty for a proxy without credentials."""
+    """Return the value of ``Proxy-Authorization``; empty for a proxy without credentials."""
     if proxy.user is None:
         return b""
     pair = f"{proxy.user}:{proxy.password or ''}".encode()

@@ -1,7 +1,7 @@
-"""Owners of paths, where no upstream is set: each API goes to its own provider.
+"""Owners of paths: if no upstream is set, each API goes to its own provider.
 
-A path is compared raw, in whole segments from its beginning. It chooses among four fixed hosts and
-is never read as a host: no request names where it goes. A path that nobody claims goes to OpenAI.
+A path is compared raw, in whole segments from its beginning. It only chooses among four fixed
+hosts, so that no request can name the host that it goes to. A path without an owner goes to OpenAI.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ BASE_URLS: Final = {
     Owner.GOOGLE: "https://generativelanguage.googleapis.com",
     Owner.OLLAMA: "http://127.0.0.1:11434",
 }
-"""Where each is. ``OLLAMA_HOST`` is not read: it is how Ollama's clients are sent to us."""
+"""The origin of each. ``OLLAMA_HOST`` is not read, because users set it to send Ollama's clients to
+us."""
 
 
 EXAMPLES: Final = {
@@ -37,7 +38,7 @@ EXAMPLES: Final = {
     Owner.GOOGLE: "/v1beta/models/MODEL:generateContent",
     Owner.OLLAMA: "/api/chat",
 }
-"""A path of each, for people."""
+"""An example path of each, for people."""
 
 LISTS: Final = {
     Owner.OPENAI: "/v1/models",
@@ -45,10 +46,10 @@ LISTS: Final = {
     Owner.GOOGLE: "/v1beta/models",
     Owner.OLLAMA: "/api/version",
 }
-"""A path of each that it answers to ``GET`` and takes no money for."""
+"""A path of each that answers ``GET`` and costs nothing."""
 
 _STARTS = {
-    # The last one is how Claude Code sees whether somebody is there.
+    # With the last one Claude Code checks whether the server is there.
     Owner.ANTHROPIC: ("/v1/messages", "/v1/complete", "/v1/organizations", "/api/hello"),
     Owner.GOOGLE: (
         *("/v1beta", "/v1alpha", "/upload/v1beta", "/download/v1beta"),
@@ -59,25 +60,26 @@ _STARTS = {
 """Beginnings of paths (``docs/contract/apis.md#owners``); OpenAI has the rest."""
 
 _BARE = "/messages"
-"""A client of Anthropic's asks for this and means ``/v1/messages``. The Vercel AI SDK wants ``/v1``
-in the base URL, Anthropic's own clients want it left out, and one variable is for both."""
+"""If a client of Anthropic asks for this, it means ``/v1/messages``. The Vercel AI SDK wants
+``/v1`` in the base URL, Anthropic's own clients do not, and both read the same variable."""
 
 _SHARED = ("/v1/models", "/v1/files", "/v1/skills")
-"""Beginnings that several providers have: lists of models, files, skills. The head decides."""
+"""Beginnings that several providers have: lists of models, files, skills. The request's head
+decides among them."""
 
 _GOOGLE_VERBS = (
     *(":generateContent", ":streamGenerateContent", ":countTokens", ":predict"),
     *(":embedContent", ":batchEmbedContents", ":batchGenerateContent", ":predictLongRunning"),
 )
-"""Ends of Gemini's paths under ``/v1/models``; a model of OpenAI's may have colons, too."""
+"""Ends of Gemini's paths under ``/v1/models``; a model name of OpenAI may have colons too."""
 
 
 def find_owner(target: str, asker: Owner) -> Owner:
-    """Find whose a path is.
+    """Find the owner of a path.
 
     Args:
         target: raw path and query.
-        asker: whose client asks: see :func:`tell_asker`.
+        asker: the provider whose client asks: see :func:`find_asker`.
     """
     path = target.partition("?")[0].rstrip("/")
     if asker is Owner.ANTHROPIC and _is_under(path, (_BARE,)):
@@ -97,8 +99,8 @@ def complete_target(target: str, owner: Owner) -> str:
     return target
 
 
-def tell_asker(head: Head) -> Owner:
-    """Tell by the head whose client asks.
+def find_asker(head: Head) -> Owner:
+    """Find out from the head which provider's client asks.
 
     ``anthropic-version``, or ``x-api-key`` without ``Authorization``, is Anthropic's;
     ``x-goog-api-key`` is Google's.

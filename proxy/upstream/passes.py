@@ -1,9 +1,9 @@
 """Base URLs that travel in a path, each in a pass that only this proxy can have written.
 
-A pass is the URL, encrypted (:mod:`telemetry.observing.encryption`) with the key that the processes
-of one proxy share and that ends with them. So no request can name where it goes: passes are handed
-out by the supervisor, on a socket that only its own user reaches. A pass has only letters, digits,
-``-`` and ``_``, which every client leaves as they are.
+A pass is the URL, encrypted (:mod:`telemetry.observing.encryption`) with a key that the processes
+of one proxy share, and that is gone when they end. So no request can name the host that it goes to:
+only the supervisor hands out passes, on a socket that only its own user can reach. A pass has only
+letters, digits, ``-`` and ``_``, which every client leaves as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from telemetry.observing.encryption import Cipher
 
 _MARK = b"base URL "
-"""The mark that tells a pass from other texts that are encrypted with the same key."""
+"""The mark that distinguishes a pass from other texts that are encrypted with the same key."""
 
 
 def write_pass(url: str, cipher: Cipher) -> str:
@@ -24,7 +24,7 @@ def write_pass(url: str, cipher: Cipher) -> str:
 
 
 def read_pass(text: str, cipher: Cipher) -> str | None:
-    """Read the base URL of a pass; ``None`` where another key wrote it, or none."""
+    """Read the base URL of a pass; ``None`` if it was not written with this key."""
     try:
         encrypted = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
         text = (cipher.decrypt(encrypted) or b"").decode()

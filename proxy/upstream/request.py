@@ -12,13 +12,13 @@ from proxy.upstream.routes import Upstream
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamTimeouts:
-    """Limits in seconds; 0 means none.
+    """Limits in seconds; 0 means no limit.
 
     Attributes:
-        connect_seconds: names, TCP, TLS and forward proxy together.
+        connect_seconds: for the name, TCP, TLS and the forward proxy together.
         first_byte_seconds: from the request's last byte to the answer's head.
         idle_seconds: between two reads of the body.
-        stall_seconds: how long the upstream may take nothing of the request.
+        stall_seconds: how long the upstream may read nothing of the request.
     """
 
     connect_seconds: float = 10.0
@@ -32,10 +32,10 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         target: raw path and query.
-        headers: all fields, ``Host`` and framing included.
+        headers: all fields, including ``Host`` and framing.
         body: the whole body, or what was read of it so far.
         more: parts that follow ``body``.
-        rest: reader of what follows them, ``None`` where that is all.
+        rest: reads what follows them; ``None`` if nothing follows.
     """
 
     upstream: Upstream
@@ -48,7 +48,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     chunked: bool = False
 
     def encode_head(self, proxied: bytes | None) -> bytes:
-        """The head; ``proxied`` is the authorization for a forward proxy of plain HTTP."""
+        """Write the head; ``proxied`` is the authorization for a forward proxy of plain HTTP."""
         target = self.target
         if proxied is not None:
             target = f"{self.upstream.origin}{target}"

@@ -1,7 +1,7 @@
 """An upstream's answer: its head, and its body read to the very end.
 
-Every byte that arrived is handed out before the error that ended the body is raised. Words about
-what was received never quote it: it may hold a credential (R7).
+Every byte that arrived is handed out before the error that ended the body is raised. Messages never
+quote what was received, because it may have a credential (R7).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proxy.upstream.errors import UpstreamError
 
 READ_BUFFER_BYTES = 128 * 1024
-"""The most that is read ahead of a slow client, and one read; past it the upstream waits."""
+"""How much is read ahead of a slow client, apart from one more read; then the upstream waits."""
 
 
 class UpstreamBroken(Exception):  # noqa: N818 - names what happened
@@ -38,10 +38,10 @@ class AnsweringConnection(Protocol):
         """Read nothing more for now."""
 
     def resume_reading(self) -> None:
-        """Go on reading."""
+        """Continue to read."""
 
     def end(self, *, is_whole: bool) -> None:
-        """End the exchange, whose bodies came and went whole, or did not."""
+        """End the exchange; `is_whole` says whether both bodies were transferred whole."""
 
 
 class UpstreamResponse:
@@ -52,15 +52,15 @@ class UpstreamResponse:
         reason: as received; undecodable bytes as surrogates.
         headers: raw fields.
         has_body: a body follows.
-        is_framed: something other than the end of the connection tells where the body ends.
-        upload: what sends the request, where that may take longer than its answer.
+        is_framed: something other than the end of the connection shows where the body ends.
+        upload: the task that sends the request, if that may take longer than its answer.
     """
 
     def __init__(self, connection: AnsweringConnection, head: AnswerHead) -> None:
         self.status, self.reason, self.headers, self.has_body, self.is_framed = head
         self.upload: asyncio.Task[None] | None = None
         self._connection = connection
-        self._pieces: list[bytes] = []  # that nobody has read yet
+        self._pieces: list[bytes] = []  # not read yet
         self._size_bytes = 0
         self._peeked_count = 0
         self._has_ended = False
@@ -72,10 +72,10 @@ class UpstreamResponse:
     # Called by the connection.
 
     def feed(self, data: bytes) -> None:
-        """Add what came of the body in one read."""
+        """Add the part of the body that came in one read."""
         if self._taker is not None and self._taker(data):
             return
-        self._taker = None  # it is behind what its reader gets now
+        self._taker = None  # it must not overtake what the reader gets now
         self._pieces.append(data)
         self._size_bytes += len(data)
         if self._size_bytes > READ_BUFFER_BYTES:
@@ -83,7 +83,7 @@ class UpstreamResponse:
         self._wake()
 
     def end(self, error: UpstreamError | GatewayError | None = None) -> None:
-        """Note that nothing more comes, because all has come or because of an error."""
+        """Note that nothing more comes, because the body is complete or because of an error."""
         self._taker = None
         if not self._has_ended:
             self._has_ended = True
@@ -98,18 +98,19 @@ class UpstreamResponse:
 
     @property
     def at_end(self) -> bool:
-        """Whether :meth:`read` would tell the end of the body without waiting."""
+        """Whether :meth:`read` would return the end of the body without waiting."""
         return self._has_ended and self._broken is None and not self._pieces
 
     @property
     def is_awaited(self) -> bool:
-        """Whether the reader waits with a taker, and has all that came: none of it comes later."""
+        """Whether the reader waits with a taker, and so has got everything that has come."""
         return self._taker is not None
 
     def pop(self) -> bytes:
-        """Return what :meth:`read` would give if it is there, else nothing: :meth:`read` tells why.
+        """Return what :meth:`read` would return without waiting; empty if nothing is there.
 
-        A whole answer, or many events that came in one read, need not be waited for.
+        A whole answer, or many events that came in one read, can be taken without waiting. If this
+        is empty, :meth:`read` waits, ends, or raises the error.
         """
         pieces = self._pieces
         if not pieces:
@@ -128,13 +129,13 @@ class UpstreamResponse:
         """Return the bytes that are there, or wait for some; empty at the end of the body.
 
         Args:
-            taker: is offered what arrives while this waits; it relays that without waiting and
-                says so, or declines: then this has it. So an event that needs no waiting is
-                relayed in the turn of the loop that read it, without waking a task, and never
-                before what its reader still has in hand.
+            taker: is offered what arrives while this waits. It relays that without waiting and
+                returns true, or it declines, and then this method returns the bytes. So an event
+                that needs no waiting is relayed in the turn of the loop that read it, without
+                waking a task, and never before bytes that the reader still holds.
 
         Raises:
-            UpstreamBroken: the body broke off, after all that arrived was handed out.
+            UpstreamBroken: the body broke off, and everything that arrived was handed out.
         """
         if not (self._pieces or self._has_ended):
             self._taker = taker
@@ -152,7 +153,7 @@ class UpstreamResponse:
             self._waiter = self._taker = None
 
     async def peek(self, limit_bytes: int) -> bytes:
-        """Return up to `limit_bytes` of the body, which :meth:`read` hands out later all the same.
+        """Return up to `limit_bytes` of the body; :meth:`read` still returns these bytes later.
 
         The limit is :data:`READ_BUFFER_BYTES` at most.
         """
@@ -162,7 +163,7 @@ class UpstreamResponse:
         return b"".join(self._pieces)[:limit_bytes]
 
     def when_uploaded(self, callback: Callable[[], None]) -> None:
-        """Call once nothing of the request is held for sending: now, or when its upload ends.
+        """Call once nothing of the request waits to be sent: now, or when its upload ends.
 
         An upstream may answer before it has the whole request.
         """
@@ -174,7 +175,7 @@ class UpstreamResponse:
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once."""
         if self._is_closed:
-            return  # the connection may be another exchange's by now
+            return  # by now the connection may belong to another exchange
         self._is_closed = True
         upload = self.upload
         is_uploaded = upload is None or upload.done()

@@ -1,4 +1,4 @@
-"""The upstreams: which one a path belongs to, and what target it gets there.
+"""The upstreams: which one a path goes to, and with which target.
 
 ``docs/contract/promises.md#routes`` says which upstream that is. The client's raw path and query
 are appended to the upstream's URL, and not normalised (R1).
@@ -27,13 +27,13 @@ class Upstream:
     """A place where requests go.
 
     Attributes:
-        name: for people and spans.
+        name: its name, for people and spans.
         origin: scheme, host and port.
-        base_path: path of the configured URL without a final slash, raw.
-        prefix: path prefix that selects it, without a final slash.
-        provider: value for ``llm.provider``, ``None`` to infer it from the host.
-        credentials: what replaces the client's keys where we hold the key, as
-            :class:`proxy.headers.RequestChanges` takes it; never shown.
+        base_path: the raw path of the configured URL, without a final slash.
+        prefix: the path prefix that selects it, without a final slash.
+        provider: the value of ``llm.provider``; ``None`` to infer it from the host.
+        credentials: what replaces the client's keys if we hold the key, in the form that
+            :class:`proxy.headers.RequestChanges` takes; never shown.
     """
 
     name: str
@@ -48,21 +48,21 @@ class Upstream:
 
     @property
     def replaces_query_key(self) -> bool:
-        """Whether the key that we hold stands for a ``key`` in the query, too: Google's does."""
+        """Whether the key that we hold also replaces a ``key`` in the query, as Google's does."""
         return self.credentials.get(b"x-goog-api-key") is not None
 
     @cached_property
     def host_header(self) -> bytes:
-        """The ``Host`` value: the port only where it is not the scheme's own."""
+        """The value of ``Host``; it has the port only if that is not the scheme's default."""
         host = self.origin.host_port_subcomponent
         if host is None:
             raise AssertionError("check_url lets no URL without a host pass")
         return host.encode("ascii")
 
     def join(self, target: str) -> str:
-        """The target at the upstream for a client's target whose prefix was stripped.
+        """Make the target at the upstream from a client's target whose prefix was stripped.
 
-        If both the upstream's path ends in ``/v1`` and the target begins with it, it is there once.
+        If the upstream's path ends in ``/v1`` and the target begins with it, it is there only once.
 
         >>> Upstream(name="a", origin=URL("http://h"), base_path="/v1").join("/v1/models?x=1")
         '/v1/models?x=1'
@@ -104,7 +104,7 @@ class UpstreamTable:
         self.catalogue = tuple(catalogue)
 
     def __iter__(self) -> Iterator[Upstream]:
-        """Iterate over the upstreams of the settings, then the owners; not the catalogue."""
+        """Iterate over the upstreams of the settings, then the owners, but not the catalogue."""
         yield from self._upstreams
         yield from self.owners.values()
 
@@ -134,15 +134,16 @@ class UpstreamTable:
         """Build the table from settings.
 
         Args:
-            default_url: where other paths go; ``None``: to their owners.
-            tables: the user's.
-            usage: the policy of upstreams that name none.
-            catalogue: whether its prefixes are there; ``None``: if there is no default upstream,
-                which may have a path such as ``/openai/v1`` (Groq) itself.
-            owners: those that may be reached without a setting.
+            default_url: where other paths go; ``None`` if they go to their owners.
+            tables: the user's upstreams.
+            usage: the policy of upstreams that do not name one.
+            catalogue: whether the catalogue's prefixes are there. ``None`` means only if there is
+                no default upstream, because that may itself have a path such as ``/openai/v1``
+                (Groq).
+            owners: the owners that may be reached without a setting.
 
         Raises:
-            ValueError: a URL or a held key is wrong, or two tables share a name or a prefix.
+            ValueError: a URL or a key of ours is wrong, or two tables share a name or a prefix.
         """
         upstreams = [_build(table, usage) for table in tables]
         has_default = any(upstream.prefix == "" for upstream in upstreams)
@@ -160,11 +161,11 @@ class UpstreamTable:
         return cls(upstreams, owners=by_owner, catalogue=rows, usage=usage)
 
     def route(self, target: str, asker: Owner = Owner.OPENAI) -> Route:
-        """The upstream and target for a client's origin-form target or ``*``.
+        """Find the upstream, and the target there, for a client's origin-form target or ``*``.
 
         Args:
-            target: the client's.
-            asker: whose client asks, for a path that several owners have.
+            target: the client's target.
+            asker: the provider whose client asks; it decides about a path of several owners.
         """
         for upstream in self._by_prefix:
             prefix = upstream.prefix
@@ -178,7 +179,7 @@ class UpstreamTable:
         return Route(owner, owner.join(complete_target(target, name)))
 
     def route_to(self, url: str, target: str) -> Route:
-        """The upstream of a base URL that came in a pass, and the target there.
+        """Find the upstream of a base URL that came in a pass, and the target there.
 
         Raises:
             ValueError: it is not a base URL.
@@ -201,7 +202,7 @@ def _build_owner(owner: Owner, usage: UsagePolicy) -> Upstream:
 
 
 def _read_rows(upstreams: Sequence[Upstream], usage: UsagePolicy) -> tuple[Upstream, ...]:
-    """The catalogue's upstreams, without those whose name or prefix a table has."""
+    """Build the catalogue's upstreams, except those whose name or prefix a table has."""
     taken = {upstream.name for upstream in upstreams} | {upstream.prefix for upstream in upstreams}
     return tuple(
         _build(UpstreamEntry(name=row.name, url=row.url, prefix=f"/{row.name}"), usage)
@@ -228,13 +229,13 @@ _KEY_HEADERS_OF = {
     "azure": KeyHeader.API_KEY,
     "google": KeyHeader.X_GOOG_API_KEY,
 }
-"""By ``llm.provider``; all others, Vertex AI among them, want a bearer's token."""
+"""The header of the key by ``llm.provider``; all others, also Vertex AI, want a bearer token."""
 
 
 def _credentials(
     config: UpstreamEntry, host: str | None
 ) -> dict[bytes, tuple[bytes, bytes] | None]:
-    """The held key in the one header that its provider wants; the client's keys do not go out."""
+    """Put our key into the one header that its provider wants; the client's keys are not sent."""
     if config.api_key_env is None:
         return {}
     wanted = config.api_key_header

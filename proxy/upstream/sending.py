@@ -1,11 +1,11 @@
 """One request on its way, up to the head of its answer.
 
-A connection that a request did not go over whole is never used again: the next request would be
-taken for the rest of this one.
+If a request did not go over a connection whole, the connection is never used again: the next
+request would be taken for the rest of this one.
 
 The time to the first byte counts from the request's last byte, and interim answers do not extend
-it. While the request is on its way, the upstream may take its time over it, but not take nothing
-for ever.
+it. While the request is on its way, the upstream may read it slowly, but may not stop reading for
+longer than the stall limit.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse
 
 WRITE_BYTES = 64 * 1024
-"""A body is written in pieces of this size, so that its copy in the transport stays small; a
-body of one piece is written before the answer is awaited, a longer one beside it, because an
+"""A body is written in pieces of this size, so that its copy in the transport stays small. A body
+of one piece is written before we wait for the answer; a longer one is written meanwhile, because an
 upstream may refuse it half-way."""
 
 TURN_BYTES = 4 * WRITE_BYTES
-"""The most that is written of a body before others have their turn, some 0.2 ms: a kernel that has
-room takes 20 MB without ever making us wait."""
+"""How much of a body is written before others have their turn, which takes some 0.2 ms. A kernel
+that has room accepts 20 MB without making us wait once."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -54,7 +54,7 @@ class Sending:
 
         Raises:
             UpstreamError: there is no answer.
-            GatewayError: the client's body broke off, or did not go on.
+            GatewayError: the client's body broke off or stalled.
         """
         try:
             return await self._run()
@@ -80,14 +80,14 @@ class Sending:
         return response
 
     async def _write(self) -> None:
-        """Write head and body beside the answer; never raises but cancellation.
+        """Write head and body while the answer may come already; raise nothing but cancellation.
 
-        An upstream that stops listening may have answered before: the reader finds out. The
-        connection is closed by then, and so is not used again.
+        An upstream that stops reading may have answered before, and then the reader gets that
+        answer. The connection is closed by then, and so is not used again.
         """
         try:
             await self._write_body()
-        except GatewayError as error:  # an answer that has begun already breaks off, too
+        except GatewayError as error:  # an answer that has begun breaks off, too
             self.connection.fail(error)
             self.connection.abort()
         except UpstreamClosedError:
@@ -101,7 +101,7 @@ class Sending:
         written_bytes = 0
         for piece in _cut((request.body, *request.more)):
             if written_bytes >= TURN_BYTES:
-                await asyncio.sleep(0)  # a large body keeps nobody waiting
+                await asyncio.sleep(0)  # a large body must not keep others waiting
                 written_bytes = 0
             await write(self._frame(piece))
             written_bytes += len(piece)

@@ -189,8 +189,8 @@ class Calls:
 
     def one(self, span_id: str) -> StoredSpan | None:
         """Read the row of any kind with exactly that span id; ``None`` where there is none."""
-        found = [row for row in self._engine.find(span_id, 1) if row.span_id == span_id]
-        return next(self.with_bytes(found), None)
+        found = self._engine.one(span_id)
+        return None if found is None else next(self.with_bytes([found]), None)
 
     def find(self, id_prefix: str, limit: int = 10) -> list[StoredSpan]:
         """Find the rows of any kind one of whose ids begins so, newest first.

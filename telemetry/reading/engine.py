@@ -215,6 +215,12 @@ class Engine(Protocol):
         A row that is gone is left out. Of many at once the numbers have to rise.
         """
 
+    def one(self, span_id: str) -> SpanSummary | None:
+        """Find the row of any kind with exactly this span id; ``None`` if no row has it.
+
+        No other row is looked at.
+        """
+
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
         """Find rows of which an id begins so, in either case: those of a whole one, else newest.
 

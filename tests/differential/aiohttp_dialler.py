@@ -73,7 +73,7 @@ class AiohttpDialler:
         """Make a new connection.
 
         Raises:
-            UpstreamError: none could be made.
+            UpstreamError: no connection could be made.
         """
         try:
             async with asyncio.timeout(self._connect_seconds):

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
 
 _SOON = timedelta(days=30)
-"""By then a renewal should be on its way: certificates for 90 days are renewed 30 days before their
-end."""
+"""A certificate that ends within this time should have been renewed: one for 90 days usually is
+renewed 30 days before its end."""
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 
@@ -51,7 +51,8 @@ def check_certificates(settings: Settings) -> Iterator[Finding]:
 def _judge(name: str, path: Path, *, are_alternatives: bool) -> Finding:
     """Judge the certificates in a file.
 
-    Of authorities (`are_alternatives`) some may have ended; of a chain every one must be valid.
+    Some of several authorities (`are_alternatives`) may have ended. Every certificate of a chain
+    must be valid.
     """
     dates = read_expiry_dates(path.read_bytes())
     if not dates:

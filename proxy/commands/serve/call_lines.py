@@ -1,11 +1,11 @@
 """Writes a line for each call to the terminal of ``spantap serve``.
 
-Run as ``python -m proxy.commands.serve.call_lines STORE ALIVE``: the store's file, and a descriptor
-that is at its end when the proxy has ended.
+Run as ``python -m proxy.commands.serve.call_lines STORE ALIVE``: the store's file, and a pipe that
+closes when the proxy ends.
 
 It is a separate process, which reads the store as ``spantap traces --follow`` does, so that a
-terminal that accepts no more output stops nothing else (R2). It ends with the proxy, whatever ended
-that, after it has listed the last calls.
+terminal that accepts no more output stops nothing else (R2). When the proxy has ended, for whatever
+reason, it lists the last calls and ends too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TABLE_ROWS = 100
 
 
 def start_call_lines(store: Path) -> None:
-    """Start the process; it ends when this process has ended, whatever program that runs then."""
+    """Start the process; it ends after this process, even if that has become another program."""
     ends, alive = os.pipe()
     try:
         command = [
@@ -67,7 +67,7 @@ class CallLines:
         self._out = out
         self._seen: int | None = None if store.exists() else 0
         self._reader: Calls | None = None
-        self._inode = 0  # that of the file that is read
+        self._inode = 0  # of the file that is open
         self._above: Mapping[str, int] | None = None
 
     def look(self) -> None:

@@ -13,8 +13,8 @@ Promises to the user:
    deleted (:mod:`telemetry.store.deletion`). A proxy cannot do that while it records: the bytes are
    overwritten in place, and the command says what else is needed, or what is in the way.
 5. What was derived from a call is deleted with it: the spans of agents and tools of its run repeat
-   what calls said, and its marker has its session. They are deleted first, while the calls are
-   there that say which they are.
+   what calls said, and its marker has its session. They are deleted first, because they are found
+   by means of the calls.
 6. If no proxy runs, ``compact`` writes the file again: then it has no unused part, and no byte of
    what was deleted. A proxy gives its free pages back in short steps and continues to record, until
    none is left, or until it has given back as many as there were at the start.
@@ -71,7 +71,7 @@ class DeleteOptions:
 
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
-        since: the value of a further ``since:`` of the filter.
+        since: the value of one more ``since:`` of the filter.
         dry_run: only count what would be deleted.
         yes: do not ask.
     """
@@ -112,14 +112,14 @@ def run_delete(
             return command.refuse(objection)
         with command.open_store() as reader:
             until = reader.last_seq()
-            told = reader.that(wanted.where().also(rows=Rows.WITH_FOUND_OUT)).measure(until)
+            chosen = reader.that(wanted.where().also(rows=Rows.WITH_FOUND_OUT)).measure(until)
         if options.dry_run:
-            out.write(f"{_describe(told)} would be deleted\n")
+            out.write(f"{_describe(chosen)} would be deleted\n")
             return 0
-        if not told.count:
+        if not chosen.count:
             command.tell(f"no call fits {wanted}.")
             return 0
-        if (refusal := None if options.yes else _ask(_describe(told), answers, err)) is not None:
+        if (refusal := None if options.yes else _ask(_describe(chosen), answers, err)) is not None:
             return command.refuse(refusal)
         return _delete(command, wanted, until, out, wait=wait)
     return command.status
@@ -140,14 +140,14 @@ def _object_to(wanted: Filter) -> str | None:
     return None
 
 
-def _describe(told: ChosenSpans) -> str:
-    counted = count_spans(told.count - told.derived, told.derived)
-    words = f"{counted}, {describe_size(told.size_bytes)}"
-    if told.first_ns is not None and told.last_ns is not None:
-        first, last = (local_time(at_ns, None) for at_ns in (told.first_ns, told.last_ns))
+def _describe(chosen: ChosenSpans) -> str:
+    counted = count_spans(chosen.count - chosen.derived, chosen.derived)
+    words = f"{counted}, {describe_size(chosen.size_bytes)}"
+    if chosen.first_ns is not None and chosen.last_ns is not None:
+        first, last = (local_time(at_ns, None) for at_ns in (chosen.first_ns, chosen.last_ns))
         words += f", of {first:%Y-%m-%d %H:%M} to {last:%Y-%m-%d %H:%M}"
-    if told.pending:
-        words += f", {told.pending:,} of them still to be sent"
+    if chosen.pending:
+        words += f", {chosen.pending:,} of them still to be sent"
     return words
 
 

@@ -37,7 +37,7 @@ class ExportOptions:
 
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
-        since: the value of a further ``since:`` of the filter.
+        since: the value of one more ``since:`` of the filter.
         form: one of :data:`FORMATS`.
         file: the file to write; ``None`` for standard output.
     """

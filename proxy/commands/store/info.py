@@ -74,7 +74,7 @@ def _build_record(store: Path) -> JsonObject:
 
 
 def _describe(record: JsonObject) -> list[tuple[str, str]]:
-    """Say the same in lines, each with a title."""
+    """Write the record as lines, each with a title."""
     states = ("pending", "delivered", "rejected", "kept")
     counts = ", ".join(f"{record[state]:,} {state}" for state in states if record[state])
     others = [(name, f"{record[name]:,}") for name in _NAMES.values() if record[name]]

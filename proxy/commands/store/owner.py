@@ -89,9 +89,9 @@ class StoreOwner:
         return answer
 
     def _ask_proxy(self, order: StoreOrder) -> LaunchMessage | None:
-        """Give an order once, and pause for as long as it took.
+        """Give an order once, and then pause for as long as it took.
 
-        So recording has at least half of the time.
+        The pause leaves at least half of the time to recording.
 
         Raises:
             StoreUnavailable: there is no answer.

@@ -37,7 +37,7 @@ class SendOptions:
         to: the URL of the backend.
         headers: each is ``NAME=VALUE``.
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
-        since: the value of a further ``since:`` of the filter.
+        since: the value of one more ``since:`` of the filter.
         dry_run: only count what would be sent.
     """
 

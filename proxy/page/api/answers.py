@@ -23,7 +23,7 @@ RAW_PARAMETERS: Final = ("part",)
 
 MAX_DEPTH: Final = 200
 """How deeply JSON may be nested. Bodies of APIs have a dozen levels, and browsers read thousands.
-The encoder takes as many as the interpreter's limit on calls has left, which is some 900."""
+The encoder takes as many levels as the interpreter's recursion limit leaves, some 900."""
 
 MAX_INTEGER_BITS: Final = 1_024
 """The largest integer: some 300 digits, as many as the largest number of a browser."""
@@ -89,7 +89,7 @@ def read_raw(reader: Calls, parameters: Parameters) -> Download:
 
 
 def _encode_span(call: RecordedCall) -> bytes:
-    """Encode everything that is known about a call; of a damaged row that is little."""
+    """Encode everything that is known about a call; little is known if its row is damaged."""
     try:
         return encode(build_call_record(call))
     except (TypeError, ValueError, OverflowError, AttributeError):

@@ -41,13 +41,13 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
     unchanged = [measure_message(messages[at]) for at in growth.unchanged]
     return {
         "call": _complete(build_row(call.summary), call),
-        "conversation": _tell_place(reader, call, before),
-        "timing": _tell_timing(call),
+        "conversation": _describe_place(reader, call, before),
+        "timing": _describe_timing(call),
         "parameters": call.parameters,
         "metadata": call.metadata,
-        "error": _tell_error(call),
-        "cost": _tell_cost(call),
-        "tokens": _tell_tokens(call),
+        "error": _describe_error(call),
+        "cost": _describe_cost(call),
+        "tokens": _describe_tokens(call),
         "notes": write_notes(call),
         "tools": [
             {
@@ -67,12 +67,12 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
             "response": _size(call.response_text),
             "span": call.summary.size_bytes,
         },
-        **_tell_other_apis(call),
+        **_describe_other_apis(call),
     }
 
 
 def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
-    """Fill what the row of an older store lacks, from the span."""
+    """Fill in from the span what the row of an older store lacks."""
     known = {
         "request_id": call.request_id,
         "ttft_ms": _number(call.ttft_ms),
@@ -83,7 +83,7 @@ def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:
     return row | {name: value for name, value in known.items() if row[name] is None}
 
 
-def _tell_place(
+def _describe_place(
     reader: Calls, call: RecordedCall, before: RecordedCall | None
 ) -> JsonObject | None:
     columns = call.summary.columns
@@ -104,7 +104,7 @@ def _tell_place(
     }
 
 
-def _tell_timing(call: RecordedCall) -> JsonObject:
+def _describe_timing(call: RecordedCall) -> JsonObject:
     metadata = call.metadata
     return {
         "ttft_ms": _number(call.ttft_ms),
@@ -124,14 +124,14 @@ def _tell_timing(call: RecordedCall) -> JsonObject:
     }
 
 
-def _tell_error(call: RecordedCall) -> JsonObject | None:
+def _describe_error(call: RecordedCall) -> JsonObject | None:
     message = call.span.status_message
     if call.error_type is None and not message:
         return None
     return {"type": call.error_type, "message": message}
 
 
-def _tell_cost(call: RecordedCall) -> JsonObject | None:
+def _describe_cost(call: RecordedCall) -> JsonObject | None:
     total = call.cost_usd
     if total is None:
         return None
@@ -143,7 +143,7 @@ def _tell_cost(call: RecordedCall) -> JsonObject | None:
     }
 
 
-def _tell_tokens(call: RecordedCall) -> JsonObject:
+def _describe_tokens(call: RecordedCall) -> JsonObject:
     get = call.span.attributes.get
     return {
         "prompt": call.summary.prompt_tokens,
@@ -155,8 +155,8 @@ def _tell_tokens(call: RecordedCall) -> JsonObject:
     }
 
 
-def _tell_other_apis(call: RecordedCall) -> JsonObject:
-    """Build what only calls have that are not chats."""
+def _describe_other_apis(call: RecordedCall) -> JsonObject:
+    """Build the members that only calls of other APIs than chats have."""
     found: JsonObject = {"query": call.query, "verdict": call.verdict, "sound": call.sound}
     for name, documents in (("documents", call.documents), ("ranking", call.ranking)):
         found[name] = [

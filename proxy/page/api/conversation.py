@@ -3,8 +3,8 @@
 ``…/context`` says how its prompts grew, and which parts grew.
 
 Bars of sub-agents are among the bars, with their own run. Times are milliseconds from the beginning
-of the conversation. Token counts are the provider's; their division is an estimate in the span
-(:mod:`telemetry.conversations.prompt`), ``null`` if it has none.
+of the conversation. Token counts are the provider's. How they divide among the parts of a prompt is
+an estimate in the span (:mod:`telemetry.conversations.prompt`), ``null`` if the span has none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.members import object_of
 from proxy.page.api.conversations import build_conversation
-from proxy.page.api.rows import tell_time
+from proxy.page.api.rows import write_time
 from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
 from proxy.reading.run_record import build_run_record, find_ending
@@ -38,7 +38,7 @@ MAX_RUNS: Final = 300
 millisecond."""
 
 FAMILY_SECONDS: Final = 0.25
-"""How long sub-agents are searched."""
+"""How long the search for sub-agents may take."""
 
 BARS_PARAMETERS: Final = ("after",)
 
@@ -47,7 +47,7 @@ def find_conversation(reader: Calls, parameters: Parameters) -> ConversationSums
     """Find the conversation that the path names.
 
     Raises:
-        PageError: there is none.
+        PageError: there is no such conversation.
     """
     number = parameters.index("number")
     sums = reader.of_conversation(number).sum()
@@ -124,14 +124,14 @@ def _since_ms(at_ns: Any, begin_ns: int) -> float | None:
 
 
 def _find_start(bar: JsonObject) -> tuple[float, int]:
-    """By what bars are sorted: when they begin, then their number."""
+    """Return what bars are sorted by: when they begin, then their number."""
     return bar["start_ms"] or 0.0, bar["seq"]
 
 
 CONTEXT_SECONDS: Final = 0.1
 
 MAX_POINTS: Final = 500
-"""Points of a page, more than its time is enough for where prompts are large."""
+"""The most points of a page. If prompts are large, a page has fewer, because its time is up."""
 
 CONTEXT_PARAMETERS: Final = ("after",)
 
@@ -151,7 +151,7 @@ def read_context(reader: Calls, parameters: Parameters) -> JsonObject:
             {
                 "span_id": row.span_id,
                 "seq": row.seq,
-                "start_time": tell_time(row.start_ns),
+                "start_time": write_time(row.start_ns),
                 "prompt_tokens": row.prompt_tokens,
                 "cached_tokens": row.columns.cached_tokens,
                 "parts": {name: _count(parts.get(name)) for name in PARTS} if parts else None,
@@ -165,5 +165,5 @@ def read_context(reader: Calls, parameters: Parameters) -> JsonObject:
 
 
 def _count(value: object) -> int:
-    """Return a part's tokens; a part that is absent has none, because the others are all."""
+    """Return a part's tokens; 0 if it is absent, because the other parts are the whole prompt."""
     return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0

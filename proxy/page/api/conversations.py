@@ -1,9 +1,9 @@
 """``GET /api/conversations``: conversations, the one with the newest call first.
 
 A conversation is listed if one of its calls fits the filter, at the place of the newest such call;
-its sums are those of all its calls. A page may take :data:`SEARCH_SECONDS`, as that of calls. No
-conversation is listed twice, except in a search for texts: then one with calls on two pages may be
-on both.
+its sums are those of all its calls. Like a page of calls, a page may take :data:`SEARCH_SECONDS`.
+No conversation is listed twice, except in a search for texts: then one with calls on two pages may
+be on both.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.calls import SEARCH_SECONDS
-from proxy.page.api.rows import tell_time
+from proxy.page.api.rows import write_time
 from proxy.reading.run_record import build_sums
 from telemetry.finding.where import ask_known
 from telemetry.reading.engine import LAST_SEQ
@@ -59,14 +59,14 @@ def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
                 return {"conversations": found, "next": row.seq, "complete": True}
         at = page.back_to
         if page.is_done or page.is_late or time.monotonic() >= until_seconds:
-            goes_on = None if page.is_done else at
-            return {"conversations": found, "next": goes_on, "complete": page.is_done}
+            continues_at = None if page.is_done else at
+            return {"conversations": found, "next": continues_at, "complete": page.is_done}
 
 
 def _find_new(
     chosen: Calls, row: SpanSummary, seen: set[int], before: int
 ) -> ConversationSums | None:
-    """Find the conversation of a row; nothing of one that is on this page or an earlier one."""
+    """Find the conversation of a row; ``None`` if it is on this page or an earlier one already."""
     number = row.columns.conversation
     if not isinstance(number, int) or number < 0 or number in seen:  # below 0: damage
         return None
@@ -77,7 +77,7 @@ def _find_new(
 
 
 def _is_known(sums: ConversationSums) -> bool:
-    """Tell whether it is more than a lone call.
+    """Tell whether a conversation is more than a lone call.
 
     A lone call has no call that continues it, and its answer calls no tool. There may be a million:
     they are listed only with ``lone=true``.
@@ -94,8 +94,8 @@ def build_conversation(sums: ConversationSums) -> JsonObject:
         "models": sums.models,
         "runs": sums.runs,
         **build_sums(sums),
-        "start_time": tell_time(sums.start_ns),
-        "end_time": tell_time(sums.end_ns),
+        "start_time": write_time(sums.start_ns),
+        "end_time": write_time(sums.end_ns),
         "preview": sums.preview,
         "last_seq": sums.last_seq,
     }

@@ -4,9 +4,8 @@ It has the whole request as it was recorded, and a variable of the user's shell 
 is ever recorded.
 
 A client's text cannot leave its quotes: a command is quoted for a shell, a program has literals.
-Both are printable ASCII, with only our line ends. So a terminal or a shell that gets the text finds
-no control character and no mark that changes the direction of writing; neither does one that gets
-the JSON.
+Both are printable ASCII, with only our line ends. So the text, and the JSON that it comes in, bring
+a terminal or a shell no control character, and no mark that changes the direction of writing.
 """
 
 from __future__ import annotations

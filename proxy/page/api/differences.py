@@ -84,7 +84,7 @@ def _compare(
     while at < len(edits):
         edit = edits[at]
         if edit.kind == "same":
-            yield _tell("same", edit.now, edit.before, now[edit.now], count=edit.length)
+            yield _build_operation("same", edit.now, edit.before, now[edit.now], count=edit.length)
             at += 1
             continue
         differing = [one for one in edits[at : at + 2] if one.kind != "same"]
@@ -113,17 +113,17 @@ def _pair(
             words = None
             if time.monotonic() < until_seconds:
                 words = _compare_words(write_message(before[old]), write_message(now[new]))
-            yield _tell("changed", new, old, now[new], words=words)
+            yield _build_operation("changed", new, old, now[new], words=words)
         else:
-            yield _tell("removed", None, old, before[old])
-            yield _tell("added", new, None, now[new])
+            yield _build_operation("removed", None, old, before[old])
+            yield _build_operation("added", new, None, now[new])
     for old in removed[common:]:
-        yield _tell("removed", None, old, before[old])
+        yield _build_operation("removed", None, old, before[old])
     for new in added[common:]:
-        yield _tell("added", new, None, now[new])
+        yield _build_operation("added", new, None, now[new])
 
 
-def _tell(
+def _build_operation(
     op: str,
     index: int | None,
     with_index: int | None,

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from telemetry.reading.calls import Calls
 
 _FROM_ANOTHER: Final = frozenset({"sent_context", ""})
-"""Relations of links that do not lead to an earlier call: the context that the upstream got, and
-that of a caller."""
+"""Relations of links that do not lead to an earlier call, but to the context that the upstream got
+or to a caller's context."""
 
 
 def find_call(reader: Calls, parameters: Parameters, name: str = "id") -> RecordedCall:
     """Find the call that a parameter, or a part of the path, names.
 
     Raises:
-        PageError: there is none.
+        PageError: there is no such call.
     """
     span_id = parameters.span_id(name)
     found = read_call_of(reader, span_id)
@@ -31,7 +31,7 @@ def find_call(reader: Calls, parameters: Parameters, name: str = "id") -> Record
 
 
 def read_call_of(reader: Calls, span_id: str) -> RecordedCall | None:
-    """Read the call of a span id; ``None`` where there is none."""
+    """Read the call with a span id; ``None`` if there is no such call."""
     stored = reader.one(span_id)
     return None if stored is None else decode_call(stored.summary, stored.span)
 
@@ -39,9 +39,9 @@ def read_call_of(reader: Calls, span_id: str) -> RecordedCall | None:
 def find_before(
     reader: Calls, call: RecordedCall, last: RecordedCall | None = None
 ) -> RecordedCall | None:
-    """Find the call that another goes on from; ``None`` where there is none, or it is gone.
+    """Find the call that `call` continues; ``None`` if it continues no call, or that one is gone.
 
-    `last`: one that is read already, and may be it.
+    `last` is a call that was read before, and may be the one.
     """
     span = call.span
     for (_, span_id), relation in zip(span.links, span.relations, strict=False):

@@ -35,7 +35,7 @@ def _write(call: RecordedCall) -> Iterator[str]:
     place = object_of(metadata.get(MetadataMember.CONVERSATION))
     if call.summary.last_error and not call.span.attributes:
         yield f"the record is damaged: {call.span.status_message}"
-    yield from _tell_cache(place, call.summary.columns.cached_tokens)
+    yield from _describe_cache(place, call.summary.columns.cached_tokens)
     if place.get("compacted") is True:
         yield "the history was cut or compacted before this call"
     if place.get("forked") is True:
@@ -54,7 +54,7 @@ def _write(call: RecordedCall) -> Iterator[str]:
         yield f"the model refused to answer ({len(refused)} of its choices)"
     if call.verdict is not None:
         yield f"the verdict: {call.verdict}"
-    yield from _tell_hidden(call, metadata)
+    yield from _describe_hidden(call, metadata)
     rewrites = _names(metadata.get(MetadataMember.PROXY_REWRITES))
     if rewrites == USAGE_REWRITE:
         yield f"spantap asked for token counts ({rewrites}); the application had not"
@@ -64,7 +64,7 @@ def _write(call: RecordedCall) -> Iterator[str]:
         yield f"the call was kept by the rule {str(kept_by)[:200]}"
 
 
-def _tell_cache(place: JsonObject, cached: int | None) -> Iterator[str]:
+def _describe_cache(place: JsonObject, cached: int | None) -> Iterator[str]:
     """Say where the provider's cache broke."""
     at, expected = place.get("cache_broke_at"), place.get("cache_expected_tokens")
     if not isinstance(at, str):
@@ -78,7 +78,7 @@ def _tell_cache(place: JsonObject, cached: int | None) -> Iterator[str]:
     yield words
 
 
-def _tell_hidden(call: RecordedCall, metadata: JsonObject) -> Iterator[str]:
+def _describe_hidden(call: RecordedCall, metadata: JsonObject) -> Iterator[str]:
     """Say what was cut, and what is hidden."""
     cut = object_of(metadata.get(MetadataMember.CUT))
     if cut:

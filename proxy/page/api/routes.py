@@ -1,6 +1,6 @@
 """The paths of the API, and what answers each: the only module here that knows of HTTP.
 
-Every answer is strict JSON, also an error, except images and downloads. All work is done on a
+Every answer is strict JSON, errors too, except images and downloads. All work is done on a
 thread of :class:`~proxy.page.reads.Reads`, because the loop serves live news and must not wait for
 the store. :mod:`proxy.page.guard` has checked who asks, and answers a
 :exc:`~proxy.page.errors.PageError`.
@@ -107,8 +107,8 @@ async def _answer(
 
 
 async def _status(request: web.Request) -> web.StreamResponse:
-    tell = request.app.get(LIVE_STATE)
-    live = NOT_LIVE if tell is None else tell()
+    find_state = request.app.get(LIVE_STATE)
+    live = NOT_LIVE if find_state is None else find_state()
 
     def work(reader: Calls, parameters: Parameters) -> Download:
         return Download(_JSON, encode(_read_status(reader, live, parameters.now_ns)))
@@ -117,7 +117,8 @@ async def _status(request: web.Request) -> web.StreamResponse:
 
 
 async def _columns(request: web.Request) -> web.StreamResponse:
-    Parameters([*request.query.items()], request.match_info, (), time.time_ns())  # there are none
+    # This refuses any parameter, because the path has none.
+    Parameters([*request.query.items()], request.match_info, (), time.time_ns())
     return web.Response(body=encode(COLUMNS), content_type=_JSON)
 
 

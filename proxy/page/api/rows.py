@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def build_row(row: SpanSummary) -> JsonObject:
-    """Build the record of a row; that of a damaged row says so, and has little else."""
+    """Build the record of a row; the record of a damaged row says so, and has little else."""
     try:
         record = build_summary_record(row)
     except (TypeError, ValueError, OverflowError, AttributeError):
@@ -24,8 +24,8 @@ def build_row(row: SpanSummary) -> JsonObject:
     return record
 
 
-def tell_time(at_ns: object) -> str | None:
-    """Write a time of nanoseconds since the epoch; ``None`` if it is not a time."""
+def write_time(at_ns: object) -> str | None:
+    """Write a time, given in nanoseconds since the epoch; ``None`` if it is not a time."""
     try:
         return format_time(at_ns) if isinstance(at_ns, int) else None
     except (ValueError, OverflowError, OSError):

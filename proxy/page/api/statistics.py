@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.parameters import MAX_NUMBER
-from proxy.page.api.rows import build_row, tell_time
+from proxy.page.api.rows import build_row, write_time
 from proxy.page.errors import PageError
 from telemetry.reading.sums import NO_SUMS
 
@@ -30,7 +30,7 @@ LIST_SECONDS: Final = 0.15
 """How long lists of calls may take."""
 
 MAX_BUCKETS: Final = 200
-"""The most buckets, each some whole minutes, hours or days; one without calls is there too."""
+"""The most buckets. Each is some whole minutes, hours or days long, and some may have no calls."""
 
 MAX_GROUPS: Final = 100
 """The most groups, those with most calls; nobody compares more than a hundred models."""
@@ -67,8 +67,8 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
     aggregate = chosen.aggregate("model", "upstream", step_seconds=step, seconds=SUM_SECONDS)
     notable = chosen.notable(LISTED, LIST_SECONDS)
     return {
-        "from": tell_time(since * _MINUTE_NS),
-        "to": tell_time(until * _MINUTE_NS),
+        "from": write_time(since * _MINUTE_NS),
+        "to": write_time(until * _MINUTE_NS),
         "step_seconds": step,
         "buckets": _build_buckets(aggregate, since, until, step),
         "groups": [
@@ -89,7 +89,7 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
 
 
 def _read_times(reader: Calls, parameters: Parameters) -> tuple[int, int]:
-    """Read the first minute, and the one behind the last; by default of all calls up to now."""
+    """Read the first minute, and the one after the last; by default of all calls up to now."""
     since_ns, until_ns = parameters.time_ns("from"), parameters.time_ns("to")
     until = -(-(parameters.now_ns if until_ns is None else until_ns) // _MINUTE_NS)
     if since_ns is None:
@@ -104,7 +104,10 @@ def _read_times(reader: Calls, parameters: Parameters) -> tuple[int, int]:
 
 
 def _find_step(since: int, until: int) -> int:
-    """Find the shortest bucket of which there are not too many, those cut off at the ends too."""
+    """Find the shortest length with which there are not too many buckets.
+
+    The buckets that are cut off at both ends count too.
+    """
     least = -(-(until - since) * _MINUTE // (MAX_BUCKETS - 1))
     return next((step for step in _STEPS if step >= least), least)
 
@@ -114,7 +117,7 @@ def _build_buckets(aggregate: Aggregate, since: int, until: int, step: int) -> l
     buckets = []
     for number in range(first, last + 1):
         calls, errors = aggregate.steps.get(number, (0, 0))
-        time = tell_time(number * step * 1_000_000_000)
+        time = write_time(number * step * 1_000_000_000)
         buckets.append({"time": time, "calls": calls, "errors": errors})
     return buckets
 
@@ -122,7 +125,7 @@ def _build_buckets(aggregate: Aggregate, since: int, until: int, step: int) -> l
 def _build_sums(sums: CallSums | None) -> JsonObject:
     if sums is None:
         sums = NO_SUMS
-    # Of a damaged row a number may be a fraction.
+    # A number in a damaged row may be a fraction.
     totals, ranks = sums.totals, sums.ranks["duration_ns"]
     tokens, output_ms = int(totals["completion_tokens"]), int(sums.output_ms)
     speed = tokens * 1_000 / output_ms if tokens and output_ms else None

@@ -14,7 +14,7 @@ from proxy.page.api.conversation import find_conversation
 from proxy.page.api.found_calls import find_before
 from proxy.page.api.growth import NOTHING_BEFORE, find_growth
 from proxy.page.api.messages import build_heads, digest_message
-from proxy.page.api.rows import tell_time
+from proxy.page.api.rows import write_time
 from proxy.reading.call import decode_call
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
         "status": row.status,
         "outcome": row.outcome,
         "finish_reason": call.finish_reason,
-        "start_time": tell_time(row.start_ns),
+        "start_time": write_time(row.start_ns),
         "duration_ms": call.duration_ns / 1e6,
         "system_changed": growth.system_changed,
         "new": build_heads(messages)[start:],

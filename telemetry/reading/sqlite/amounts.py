@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from telemetry.finding.where import ALL_CALLS
 from telemetry.reading.engine import Amounts, never
 from telemetry.reading.sqlite import summing
-from telemetry.reading.sqlite.walking import find_oldest
 from telemetry.store.minutes import find_summed_after
+from telemetry.store.tally import read_tally, read_whole_tally
 
 if TYPE_CHECKING:
     import sqlite3
@@ -65,17 +65,21 @@ class RowSums:
         return Amounts(summing.merge(sums, more, names), is_all and is_rest)
 
     def _count_older(self, chosen: Chosen) -> int:
-        """Count the calls that are in no minute, once: these are only removed, the oldest first."""
-        key = (find_oldest(self._connection), chosen.before)
-        if self._older[0] != key:
+        """Count the calls that are in no minute; again only after rows were removed.
+
+        Nobody adds such a call, so only a removal changes their number. How many rows were ever
+        removed is what the tally has recorded, less what it counts.
+        """
+        tally = read_tally(self._connection)
+        removed = tally.recorded - sum(tally.counts.values()) if tally.is_whole else None
+        key = (removed, chosen.before)
+        if removed is None or self._older[0] != key:
             sums, _ = summing.sum_rows(self._connection, chosen, (), _COUNTED, never)
             self._older = (key, sums[()][0] if sums else 0)
         return self._older[1]
 
     def count_states(self, all_rows: Chosen) -> Amounts:
         """Count all rows by state, by the tally where there is one."""
-        from telemetry.store.tally import read_whole_tally  # noqa: PLC0415 - the page needs it
-
         counts = read_whole_tally(self._connection)
         if counts is not None:
             return Amounts({(state,): (count,) for state, count in counts.items() if count})

@@ -131,7 +131,8 @@ class SqliteEngine:
         is_near = where.conversation is not None or where.run is not None
         spans = self._spans if is_near or uses_indexes else self._listed
         written, values = write_where(where, self._spans)
-        if where.since_ns is not None:
+        if where.since_ns is not None and where.rows in {Rows.CALLS, Rows.ALL}:
+            # A row derived from a call may have a smaller number than all that began since then.
             after = max(after, self._find_before(where.since_ns))
         return Chosen(spans, written, values, where.rows is Rows.CALLS, after, before)
 
@@ -185,6 +186,10 @@ class SqliteEngine:
         """Yield the rows with these numbers, in their order, so many of them read when needed."""
         return self._rows.with_numbers(numbers, at_once)
 
+    def one(self, span_id: str) -> SpanSummary | None:
+        """Find the row with exactly this span id."""
+        return self._rows.one(span_id)
+
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
         """Find rows of which an id begins so."""
         return self._rows.find(id_prefix, limit)
@@ -223,7 +228,9 @@ class SqliteEngine:
             from telemetry.reading.sqlite.amounts import RowSums  # noqa: PLC0415 - no list needs it
 
             self._sums = RowSums(self._connection, self._listed)
-        alone = snapshot(self._connection) if is_late is None else nullcontext()
+        # A conversation is summed up in reads that are short: a snapshot would make one of them.
+        is_one_read = is_late is None and where.conversation is None
+        alone = snapshot(self._connection) if is_one_read else nullcontext()
         with explain_sqlite_errors(self.path), alone:
             if where == ALL_ROWS and (*by,) == ("state",) and (*names,) == ("rows",):
                 return self._sums.count_states(self._choose(where, uses_indexes=True))

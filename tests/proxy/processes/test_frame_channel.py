@@ -165,8 +165,8 @@ async def test_a_telemetry_that_stands_still_delays_nobody(
                 add_frame(channel.outbox, frame)
             await asyncio.sleep(0)
         assert 9_000_000 < outbox.held_bytes < 11_000_000
-        channel.tell_shedding()
-        channel.tell_shedding()
+        channel.log_shedding()
+        channel.log_shedding()
     assert caplog.text.count("telemetry does not keep up") == 1
 
 

@@ -204,7 +204,7 @@ async def test_a_pass_that_was_not_written_here_leads_nowhere() -> None:
 @pytest.mark.parametrize("prefix", ["/~run/x", "/~to/x"])
 def test_no_table_takes_a_prefix_of_spantaps_own(prefix: str) -> None:
     """It could never be reached."""
-    with pytest.raises(ValueError, match="begins as spantap's own do"):
+    with pytest.raises(ValueError, match="begins like spantap's own prefixes"):
         Settings(upstreams=(UpstreamConfig(name="a", url="http://h", prefix=prefix),))
 
 

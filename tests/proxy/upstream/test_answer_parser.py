@@ -157,7 +157,7 @@ def test_bytes_outside_the_body_are_bounded(endless: bytes) -> None:
     parser, _ = parse(CHUNKED + endless, *[b"x" * 50] * 5)
     assert parser.fault is None
     parser.feed(b"x" * 50)
-    assert str(parser.fault) == "too much that is none of its body"
+    assert str(parser.fault) == "too much that is not in its body"
 
 
 @pytest.mark.parametrize("codings", [b"chunked, gzip", b"xchunked", b"chunked;q=1"])

@@ -14,7 +14,7 @@ from proxy.headers import Head
 from proxy.settings.settings import Settings
 from proxy.settings.tables import UpstreamConfig
 from proxy.upstream.catalogue import read_catalogue
-from proxy.upstream.owners import BASE_URLS, Owner, find_owner, tell_asker
+from proxy.upstream.owners import BASE_URLS, Owner, find_asker, find_owner
 from proxy.upstream.routes import UpstreamTable
 from proxy.upstream_entry import UpstreamEntry, check_url
 from telemetry.errors import ConfigurationError
@@ -82,7 +82,7 @@ def test_a_path_goes_to_the_provider_whose_api_it_is(
     target: str, head: list[bytes], owner: Owner
 ) -> None:
     """Rules 1 to 3 of the owners."""
-    asker = tell_asker(Head((name, b"x") for name in head))
+    asker = find_asker(Head((name, b"x") for name in head))
     assert find_owner(target, asker) is owner
     route = table().route(target, asker)
     assert (str(route.upstream.origin), route.target) == (BASE_URLS[owner], target)

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from telemetry.facts import FACTS, GROUPED, RANKED
+from telemetry.facts import FACTS, GROUPED, RANKED, SUMMED
 from telemetry.finding.where import Rows
 from telemetry.reading.engine import LAST_SEQ, Amounts, Failure, Notable, Page, SearchStep, Times
 from telemetry.store.calls import is_call
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _GET = {fact.name: fact.get for fact in FACTS}
 _TEXTS = {*GROUPED.values()}
-
 
 _of_call: Fit = lambda row: is_call(row.columns.kind)  # noqa: E731 - as those below
 _has_failed: Fit = lambda row: row.status == "ERROR"  # noqa: E731
@@ -58,9 +57,7 @@ _AMOUNTS: dict[str, Amount] = {
     "calls": _number(_of_call),
     "errors": _number(_has_failed),
     "failed_calls": _number(_of_call, _has_failed),
-    "prompt_tokens": _total(_GET["prompt_tokens"], MAX_TOKENS),
-    "completion_tokens": _total(_GET["completion_tokens"], MAX_TOKENS),
-    "cached_tokens": _total(_GET["cached_tokens"], MAX_TOKENS),
+    **{fact.name: _total(fact.get, MAX_TOKENS) for fact in SUMMED},
     "cost_usd": _total(_GET["cost_usd"], MAX_COST_USD),
     "priced": _number(lambda row: row.columns.cost_usd is not None),
     "output_ms": _total(_output_ms, MAX_OUTPUT_MS),
@@ -105,7 +102,7 @@ class ListEngine:
     def first_ns(self) -> int | None:
         return self._rows[0].start_ns // (60 * 10**9) * 60 * 10**9 if self._rows else None
 
-    def _fit(self, where: Where, after: int = 0, before: int = LAST_SEQ) -> list[SpanSummary]:
+    def _fit(self, where: Where, after: int = 0, before: int = LAST_SEQ, **_: Any) -> list[Any]:
         return [row for row in self._meant(where) if after < row.seq < before]
 
     def _find(self, where: Where) -> list[SpanSummary]:
@@ -123,7 +120,6 @@ class ListEngine:
         return dict(zip(Rows, (calls, fit, both, found_out), strict=True))[where.rows]
 
     def select(self, where: Where, limit: int, *, oldest_first: bool = False, **of: Any) -> Page:
-        of.pop("is_late", None)
         found = self._fit(where, **of)
         rows = (found if oldest_first else found[::-1])[: max(0, limit)]
         back_to = rows[-1].seq if rows else 1
@@ -139,6 +135,9 @@ class ListEngine:
 
     def rows(self, numbers: Iterable[int], *, at_once: int = 1) -> Iterator[SpanSummary]:
         return (self._spans[seq].summary for seq in numbers if seq in self._spans and at_once)
+
+    def one(self, span_id: str) -> SpanSummary | None:
+        return next((row for row in self._rows if row.span_id == span_id), None)
 
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
         begin = id_prefix.lower()
@@ -162,7 +161,6 @@ class ListEngine:
         yield SearchStep(hits=hits, back_to=1, back_to_ns=0, spans=0, size_bytes=0, is_done=True)
 
     def sum(self, where: Where, by: Sequence[Group], names: Sequence[str], **of: Any) -> Amounts:
-        of.pop("is_late", None)
         groups = defaultdict[tuple[Any, ...], list[Any]](list)
         for row in self._fit(where, **of):
             groups[_read_key(row, by)].append(row)

@@ -180,8 +180,8 @@ def test_filters_find_the_same(both: tuple[Calls, Calls], part: int) -> None:
 def test_all_kinds_of_rows_are_found(both: tuple[Calls, Calls], rows: Rows, words: str) -> None:
     """Also what was found out from calls, and rows of a time alone."""
     wanted = parse_filter(words, now_ns=NOW_NS).where().also(rows=rows)
-    since_ns = (NOW_NS - 99 * _HOUR_NS) // 60_000_000_000 * 60_000_000_000
-    until_ns = since_ns + 60 * _HOUR_NS
+    since_ns = (NOW_NS - 40 * _HOUR_NS) // 60_000_000_000 * 60_000_000_000
+    until_ns = since_ns + 20 * _HOUR_NS
     for where in (wanted, wanted.also(since_ns=since_ns), wanted.also(until_ns=until_ns)):
         one, other = (calls.that(where) for calls in both)
         assert [*ask_lists(one)] == [*ask_lists(other)]

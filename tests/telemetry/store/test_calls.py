@@ -105,6 +105,21 @@ def test_sums_of_rows_that_are_in_no_minute_have_calls_alone(path: Path) -> None
     assert total.calls == sum(one.calls for one in groups) == 4
 
 
+def test_a_kept_reader_counts_again_when_any_row_that_is_in_no_minute_goes(path: Path) -> None:
+    """Also one that is not the oldest: somebody deleted it, or it was sent before an older one."""
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        begin_anew(connection, 9)
+    with Store.open(path) as store, open_calls(path) as reader:
+        assert reader.count() == 4
+        store.delete([row.seq for row in reader.since(0)][1:3])
+        assert reader.count() == reader.measure().count == 2
+        store.add([make_row(2)])
+        assert reader.count() == 3
+        store.mark_delivered([row.seq for row in reader.since(0)][1:2])
+        assert store.prune(FOREVER_NS).removed == 1
+        assert reader.count() == reader.measure().count == 2
+
+
 def test_sums_stay_right_when_rows_go(path: Path) -> None:
     """Rows that were never added are not subtracted, from calls without a model either."""
     with Store.open(path) as store:

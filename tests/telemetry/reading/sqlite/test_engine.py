@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
 from telemetry.reading import calls
-from telemetry.reading.sqlite import walking
+from telemetry.reading.sqlite import summing, walking
 from telemetry.reading.stored_calls import open_calls
 from tests.telemetry.reading.asking import connection_of
 from tests.telemetry.span_rows import FULL_COLUMNS, make_row, make_rows, span_id
@@ -119,11 +119,27 @@ def test_rule_3_no_listed_span_is_searched_for(store: Store, reader: Calls) -> N
     assert len(list(reader.newest(20))) == 20
     assert len(list(reader.since(20))) == 10
     assert len(reader.find(span_id(7))) == 1
+    assert reader.one(span_id(7)) is not None
+    assert reader.one(span_id(31)) is None
     connection.set_trace_callback(None)
     assert len(statements) > 31
     for statement in set(statements):
         plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
         assert all(detail.startswith("SEARCH") for *_, detail in plan), (statement, plan)
+
+
+def test_rule_1_a_conversation_is_summed_up_in_reads_that_are_short(
+    store: Store, reader: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No transaction makes one of them."""
+    monkeypatch.setattr(summing, "STEP_ROWS", 2)
+    store.add([replace(row, columns=CallColumns(conversation=1)) for row in make_rows(range(5))])
+    statements: list[str] = []
+    connection_of(reader).set_trace_callback(statements.append)
+    sums = reader.of_conversation(1).sum()
+    assert sums is not None
+    assert sums.calls == 5
+    assert not any(one.startswith("BEGIN") for one in statements), statements
 
 
 def test_finding_by_prefix(store: Store, reader: Calls) -> None:
