@@ -7,7 +7,6 @@ standard ``OTEL_*`` and ``OPENINFERENCE_*`` variables and has no setting here.
 from __future__ import annotations
 
 import os
-import tomllib
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -21,7 +20,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import from_json
 
 from codec.usage_option import UsagePolicy
 from proxy.key_hashes import hash_key, hash_keys
@@ -30,6 +28,7 @@ from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
 from proxy.own_address import is_loopback
 from proxy.page_access.digests import NO_TOKEN
+from proxy.settings.sources import TABLES, read_sources
 from proxy.settings.store_path import DEFAULT_STORE
 from proxy.settings.tables import PriceConfig, UpstreamConfig, Url
 from proxy.settings.variable_names import check_names
@@ -298,15 +297,10 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
     Raises:
         ConfigurationError: a value is wrong, a TOML key unknown, or the file unreadable.
     """
-    path = config or os.environ.get("SPANTAP_CONFIG")
     check_names(os.environ, Settings.model_fields)
+    sources = read_sources(Settings.model_fields, flags or {}, config, os.environ)
     try:
-        values = {
-            **(_read_file(Path(path)) if path else {}),
-            **_read_environment(os.environ),
-            **(flags or {}),
-        }
-        return Settings(**values)
+        return Settings(**sources.values())
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from error
 
@@ -325,75 +319,25 @@ _MESSAGES = {
 _UNITS = {"bytes", "seconds", "days"}
 """Last words of the names of numbers that are written without a unit."""
 
-_TABLES = {"upstreams": "upstream", "prices": "price"}
-"""Settings that are tables with another name in a file."""
-
-_JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
-"""Tables: a variable holds them as JSON. It holds every other setting as text."""
-
-
-def _read_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    """Read the variables; upper and lower case of their names are the same.
-
-    Raises:
-        ConfigurationError: a table is not JSON.
-    """
-    said = {name.lower(): text for name, text in environ.items()}
-    values: dict[str, Any] = {}
-    for name in Settings.model_fields:
-        text = said.get(f"spantap_{name}")
-        value = _read_json(name, text) if text is not None and name in _JSON_SETTINGS else text
-        if value is not None:  # JSON's ``null`` counts as unset too
-            values[name] = value
-    return values
-
-
-def _read_json(name: str, text: str) -> Any:
-    try:
-        return from_json(text.encode(errors="surrogateescape"))
-    except ValueError as error:
-        raise ConfigurationError(f"environment: SPANTAP_{name.upper()} must be JSON") from error
-
-
-def _read_file(path: Path) -> dict[str, Any]:
-    values = _read_toml(path)
-    for name in _TABLES.keys() & values.keys():
-        raise ConfigurationError(f"unknown setting {name!r}: the tables are [[{_TABLES[name]}]]")
-    if isinstance(values.get("upstream"), list):
-        values["upstreams"] = values.pop("upstream")
-    if "price" in values:
-        values["prices"] = values.pop("price")
-    return values
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigurationError(f"cannot read the configuration file {path}: {reason}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the configuration file {path} is not TOML: {error}") from error
-
 
 def _explain(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_context=False)[0]
     head, *rest = first["loc"] or ("settings",)
-    name = ".".join(map(str, (_TABLES.get(str(head), head) if rest else head, *rest)))
+    name = ".".join(map(str, (TABLES.get(str(head), head) if rest else head, *rest)))
     if first["type"] == "extra_forbidden":
         return f"unknown setting {name!r}; {_advise(str(head), [*map(str, rest)])}"
     message = _MESSAGES.get(first["type"]) or str(first["msg"]).removeprefix("Value error, ")
     if (unit := str(head).rpartition("_")[2]) in _UNITS and message.endswith("number"):
         message = f"{message} of {unit}, without a unit"
-    if head in _TABLES and not rest:
-        message = f"must be tables, each under [[{_TABLES[str(head)]}]]"
+    if head in TABLES and not rest:
+        message = f"must be tables, each under [[{TABLES[str(head)]}]]"
     return f"setting {name!r}: {message}"
 
 
 def _advise(head: str, rest: Sequence[str]) -> str:
     """Name the setting, or the member of a table, that an unknown name of the file may mean."""
     if not rest:
-        known = [_TABLES.get(name, name) for name in Settings.model_fields]
+        known = [TABLES.get(name, name) for name in Settings.model_fields]
         name = head.lower().removeprefix("spantap_")
     elif rest[-1] in Settings.model_fields:
         return f"if {rest[-1]} of spantap is meant, write it above the first table"
