@@ -46,6 +46,9 @@ def build_parser() -> argparse.ArgumentParser:
     check = add("check", _check, "probe the configuration, upstreams and OTLP endpoint")
     _add_settings(check)
     check.add_argument("--catalogue", action="store_true", help="list the providers by prefix")
+    check.add_argument(
+        "--settings", action="store_true", help="list the settings, and where each comes from"
+    )
     _add_run(add("run", _run, "run a command, its calls through a proxy, and show their table"))
     _add_page(add("page", _page, "see the calls of a store in a browser"))
     env = add("env", _env, "print the variables that send a shell's commands through the proxy")
@@ -381,6 +384,10 @@ def _check(options: dict[str, Any]) -> int:
         from proxy.commands.check.upstreams import list_catalogue  # noqa: PLC0415
 
         return list_catalogue(settings)
+    if options["settings"]:
+        from proxy.commands.check.settings import print_settings  # noqa: PLC0415
+
+        return print_settings(settings, os.environ, sys.stdout)
     from proxy.commands.check.command import run_check  # noqa: PLC0415
 
     return run_check(settings)

@@ -130,9 +130,8 @@ def _hand_over(settings: Settings) -> bytes:
     """Encode the settings of a proxy that we start: on free ports, only for this machine."""
     ours = {"host": "127.0.0.1", "port": 0, "admin_host": "127.0.0.1", "admin_port": 0}
     ours |= {"page": False}  # it would end with the command, before the user looks at the calls
-    return hand_over(
-        settings.model_copy(update={**ours, "tls_cert": None, "tls_key": None}), os.environ
-    )
+    ours |= {"tls_cert": None, "tls_key": None}
+    return hand_over(settings.replaced("spantap run", ours), os.environ)
 
 
 def _check_suits(settings: Settings, membership: Membership, options: RunOptions) -> None:

@@ -17,6 +17,8 @@ class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         page_token: the digest of the token that was set, or ``none``; ``None`` means the token in
             the file beside the store.
+        shown: all settings as people may see them, without secrets
+            (:class:`proxy.settings.shown.ShownSetting`).
         page_idle_seconds: after how long without a watcher the process ends; users cannot set it.
     """
 
@@ -27,6 +29,7 @@ class PageSettings(msgspec.Struct, frozen=True, kw_only=True):
     page_idle_seconds: float = IDLE_SECONDS
     log_level: str = "INFO"
     log_format: str = "human"
+    shown: tuple[dict[str, str | None], ...] = ()
 
     def __repr__(self) -> str:
         """Show no field, because one is the digest of a token (R7)."""

@@ -5,5 +5,5 @@ what they need as small structs (:mod:`proxy.settings.worker`, :mod:`proxy.setti
 the library that checks them. No other room imports settings: :mod:`proxy.configure` gives each room
 the values that it needs.
 
-Doors: ``settings``, ``spans``, ``store_path``, ``variable_names``, ``worker``.
+Doors: ``settings``, ``shown``, ``spans``, ``store_path``, ``variable_names``, ``worker``.
 """

@@ -7,6 +7,7 @@ standard ``OTEL_*`` and ``OPENINFERENCE_*`` variables and has no setting here.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -16,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     ValidationError,
     field_validator,
     model_validator,
@@ -47,7 +49,7 @@ from telemetry.spans.size_limits import SizeLimits
 from telemetry.spans.value_texts import ValueForm
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 _MIB = 1024 * 1024
 
@@ -214,6 +216,23 @@ class Settings(BaseModel):
     log_level: str = "INFO"
     log_format: LogFormat = LogFormat.HUMAN
     """``human``, or ``json`` for programs: one object a line."""
+    _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def origins(self) -> Mapping[str, str]:
+        """Where each value that is not a default comes from, in words for people."""
+        return self._origins
+
+    def replaced(self, by: str, values: Mapping[str, Any]) -> Self:
+        """Return a copy with these values; `by` says where they come from."""
+        return self.model_copy(update=values).with_origins(
+            {**self._origins, **dict.fromkeys(values, by)}
+        )
+
+    def with_origins(self, origins: Mapping[str, str]) -> Self:
+        """Remember where the values come from, and return the settings."""
+        self._origins = origins
+        return self
 
     @field_validator("inbound_keys", mode="before")
     @classmethod
@@ -300,9 +319,10 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
     check_names(os.environ, Settings.model_fields)
     sources = read_sources(Settings.model_fields, flags or {}, config, os.environ)
     try:
-        return Settings(**sources.values())
+        settings = Settings(**sources.values())
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from error
+    return settings.with_origins(sources.origins())
 
 
 _MESSAGES = {

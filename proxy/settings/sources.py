@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 TABLES = {"upstreams": "upstream", "prices": "price"}
 """Settings that are tables with another name in a file."""
 
+FLAGS = {
+    "host": "--host",
+    "port": "--port",
+    "admin_host": "--admin-host",
+    "admin_port": "--admin-port",
+    "page": "--no-page",
+    "page_port": "--page-port",
+    "upstream": "--upstream",
+    "workers": "--workers",
+    "store": "--store",
+}
+"""The flag of each setting that has one."""
+
 _JSON_SETTINGS = {"upstreams", "headers", "redact_patterns", "prices"}
 """Tables: a variable holds them as JSON. It holds every other setting as text."""
 
@@ -31,10 +44,21 @@ class Sources:
     flags: Mapping[str, Any]
     variables: Mapping[str, Any]
     file: Mapping[str, Any]
+    path: str | None
+    """The file's."""
 
     def values(self) -> dict[str, Any]:
         """Return the value of each setting that is set, from the source that wins."""
         return {**self.file, **self.variables, **self.flags}
+
+    def origins(self) -> dict[str, str]:
+        """Return where the value of each setting that is set comes from, in words for people."""
+        return {
+            **dict.fromkeys(self.file, f"file {self.path}"),
+            **dict.fromkeys(self.variables, "variable"),
+            # A command that leaves a setting out gives it without a flag.
+            **{name: "command line" if name in FLAGS else "not read" for name in self.flags},
+        }
 
 
 def read_sources(
@@ -59,6 +83,7 @@ def read_sources(
         flags=flags,
         variables=_read_environment(environ, names),
         file=_read_file(Path(path)) if path else {},
+        path=path or None,
     )
 
 

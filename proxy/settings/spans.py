@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from proxy.settings.shown import list_settings
 from telemetry.conversation_position import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.observing.client_context import HeaderMap
@@ -105,12 +106,14 @@ def hand_over(settings: Settings, environ: Mapping[str, str]) -> bytes:
     """All settings as JSON, for the processes of a proxy; without a spool if content is hidden.
 
     They have digests of clients' keys, and the names of the variables that hold upstreams' keys.
-    The member ``lacks_spool`` says that there is no spool only because content is hidden.
+    The member ``lacks_spool`` says that there is no spool only because content is hidden, and
+    ``shown`` is the list of settings for the page.
 
     Raises:
         ConfigurationError: a variable about what is to be hidden cannot be followed.
     """
     handed = settings.model_dump(mode="json")
+    handed["shown"] = msgspec.to_builtins(list_settings(settings, environ))
     if hides_content(settings, environ):
         handed |= {"max_spool_bytes": 0, "lacks_spool": settings.max_spool_bytes > 0}
     return msgspec.json.encode(handed)
