@@ -132,6 +132,7 @@ class TerminalColumn(NamedTuple):
         rank: the order in which columns get room.
         place: where it stands on a line.
         most_chars: the most characters of a text; 0 for what is usual.
+        wide: the width that it gets before columns of a greater `wide_rank`.
     """
 
     title: str
@@ -139,6 +140,8 @@ class TerminalColumn(NamedTuple):
     rank: int = LAST
     place: int = LAST
     most_chars: int = 0
+    wide: int = 0
+    wide_rank: int = LAST
 
 
 class PageColumn(NamedTuple):

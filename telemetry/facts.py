@@ -53,6 +53,12 @@ OUTCOMES: Final = (
 )
 """The values of :class:`telemetry.observing.exchange.Outcome`."""
 
+PURPOSES: Final = (
+    *("title", "topic", "summary", "compaction", "memory", "quota", "router", "suggestion"),
+    "commit",
+)
+"""What agents make helper calls for (:mod:`telemetry.spans.purposes`)."""
+
 STATES: Final = ("pending", "delivered", "rejected", "kept")
 """The values of :class:`telemetry.store.rows.SpanState`."""
 
@@ -138,7 +144,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             form=Form.DURATION,
             keys=(FilterKey("ttft>1s", "how long its first output took", place=270),),
             place=140,
-            terminal=TerminalColumn("ttft", 6, rank=9, place=90),
+            terminal=TerminalColumn("ttft", 6, rank=10, place=90),
             page=PageColumn("First", place=80, name="ttft", note="time to the first token"),
             aggregation=Aggregation.RANK,
         ),
@@ -151,7 +157,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             found=OfSpan("llm.cost.total"),
             keys=(FilterKey("cost>0.05", "the cost in dollars", place=250, also=("price", "usd")),),
             place=270,
-            terminal=TerminalColumn("cost", 6, rank=10, place=110),
+            terminal=TerminalColumn("cost", 6, rank=11, place=110),
             page=PageColumn("Cost", place=100, name="cost", note="in US dollars"),
             aggregation=Aggregation.SUM,
             order="cost",
@@ -165,7 +171,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             found=OfExchange("response.usage.cache_read"),
             keys=(FilterKey("cached>0", "tokens read from a cache", place=240, also=("cache",)),),
             place=260,
-            terminal=TerminalColumn("cached", 6, rank=11, place=80),
+            terminal=TerminalColumn("cached", 6, rank=12, place=80),
             aggregation=Aggregation.SUM,
         ),
     ] = None
@@ -210,6 +216,8 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 ),
             ),
             place=80,
+            terminal=TerminalColumn("api", 9, rank=14, place=45),
+            page=PageColumn("API", place=45),
         ),
     ] = None
     upstream: Annotated[
@@ -236,7 +244,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 ),
             ),
             place=100,
-            terminal=TerminalColumn("client", 8, rank=12, place=40),
+            terminal=TerminalColumn("client", 8, rank=13, place=40),
             page=PageColumn("Client", place=40),
             group="client",
         ),
@@ -306,6 +314,31 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     preview: Annotated[
         str | None,
         Fact("the beginning of the newest text of the user's, white space folded", place=320),
+    ] = None
+    step: Annotated[
+        str | None,
+        Fact(
+            "what is new where the user did not speak: tools that answered, and what the model did",
+            schema=11,
+            place=324,
+        ),
+    ] = None
+    purpose: Annotated[
+        str | None,
+        Fact(
+            "what a helper call of an agent is for",
+            words=PURPOSES,
+            schema=11,
+            keys=(
+                FilterKey(
+                    "purpose:title",
+                    "what a helper call of an agent is for; `-purpose:*` leaves all of them out",
+                    place=155,
+                    also=("helper",),
+                ),
+            ),
+            place=328,
+        ),
     ] = None
 
 
@@ -429,7 +462,7 @@ OWN_FACTS: Final = (
         is_always=True,
         keys=(FilterKey("state:pending", place=30),),
         place=430,
-        terminal=TerminalColumn("state", 5, rank=13, place=130),
+        terminal=TerminalColumn("state", 5, rank=15, place=130),
     ),
     Fact("how often sending it has failed", "attempts", form=Form.COUNT, is_always=True, place=440),
     Fact(
@@ -474,15 +507,18 @@ MADE_FACTS: Final = (
         make=lambda row: None if row.launch is None else read_name(row.launch),
     ),
     Fact(
-        "what was asked; of a row that is no call its name, where nobody asked anything",
+        "what is new in the call: the user's words, else the step; of a row that is no call its"
+        " name, where nobody asked anything",
         "what",
-        member=None,
-        terminal=TerminalColumn("what", 16, rank=6, place=50, most_chars=MAX_PREVIEW_CHARS),
+        place=316,
+        terminal=TerminalColumn(
+            "what", 16, rank=6, place=50, most_chars=MAX_PREVIEW_CHARS, wide=24, wide_rank=9
+        ),
         page=PageColumn("What", place=50),
         make=lambda row: (
-            row.name
-            if row.columns.preview is None and row.columns.kind in DERIVED_KINDS
-            else row.columns.preview
+            row.columns.step
+            or row.columns.preview
+            or (row.name if row.columns.kind in DERIVED_KINDS else None)
         ),
     ),
 )

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from telemetry.fact import Fact, TerminalColumn
     from telemetry.store.rows import SpanSummary
 
-WIDE_COLUMNS: Final = 130
+WIDE_COLUMNS: Final = 150
 """From this width on, the gap between columns is two spaces; on a narrower terminal it is one."""
 
 
@@ -42,6 +42,7 @@ class Column(NamedTuple):
         is_number: its cells are aligned to the right.
         may_be_cut: its words may be cut to its width.
         is_id: its cells are ids, of which the first digits are enough.
+        wide: the width that it gets before columns of a greater `wide_rank`; 0 for none.
     """
 
     title: str
@@ -50,6 +51,8 @@ class Column(NamedTuple):
     is_number: bool = False
     may_be_cut: bool = False
     is_id: bool = False
+    wide: int = 0
+    wide_rank: int = 0
 
 
 def print_rows(
@@ -117,17 +120,22 @@ def _fit(
         whole_ids: show whole ids, even if most other columns do not fit then.
     """
     widths: dict[Column, int] = {}
-    for column in sorted(wanted, key=lambda column: column.rank):
+    steps = [(column.rank, column) for column in wanted]
+    steps += [(column.wide_rank, column) for column in wanted if column.wide]
+    for rank, column in sorted(steps, key=lambda step: step[0]):
         is_short = column.may_be_cut or (column.is_id and not whole_ids)
         width = column.width if is_short else wanted[column]
-        if widths and room < width + gap:
+        needed = width + gap
+        if rank != column.rank:
+            width, needed = column.wide, column.wide - width
+        if widths and room < needed:
             break
         widths[column] = width
-        room -= width + gap
+        room -= needed
     words = [column for column in widths if column.may_be_cut]
     for column in sorted(words, key=lambda column: wanted[column] - widths[column]):
         width = widths[column]
-        widths[column] = min(wanted[column], width + max(room, 0))
+        widths[column] = max(width, min(wanted[column], width + max(room, 0)))
         room -= widths[column] - width
     for column, width in widths.items():
         if column.is_id and room >= wanted[column] - width:
@@ -170,11 +178,13 @@ COLUMNS: Final = tuple(
         is_number=fact.form.is_number,
         may_be_cut=fact.form.value_type is str and fact.form is not Form.ID,
         is_id=fact.form is Form.ID,
+        wide=column.wide,
+        wide_rank=column.wide_rank,
     )
     for fact, column in _SHOWN
 )
 """The columns in their order on a line. A terminal of 34 columns has those of the first four ranks,
-one of 80 the first eight, one of 130 all of them."""
+one of 80 the first eight, one of 150 all of them."""
 
 
 def print_table(

@@ -72,6 +72,12 @@ def is_system(message: RecordedMessage) -> bool:
     return message.role in _SYSTEM_ROLES
 
 
+def find_question(messages: Sequence[RecordedMessage]) -> str | None:
+    """Find the user's newest words, without what agents put around them."""
+    words = (_read_own_words(one) for one in reversed(messages))
+    return next((text for text in words if text), None)
+
+
 def _find_newest(messages: Sequence[RecordedMessage]) -> int:
     """Find the first new message: the user's newest text, else the one after the last answer."""
     last = len(messages) - 1
@@ -83,8 +89,13 @@ def _find_newest(messages: Sequence[RecordedMessage]) -> int:
 
 
 def _is_question(message: RecordedMessage) -> bool:
-    """Tell whether a message has words of the user, and is not the result of a tool."""
+    """Tell whether a message has words of the user."""
+    return bool(_read_own_words(message))
+
+
+def _read_own_words(message: RecordedMessage) -> str:
+    """Read the user's own words in a message; empty if it has none, or is a tool's result."""
     if message.role != "user" or message.tool_call_id is not None:
-        return False
+        return ""
     texts = [part.text for part in message.parts if part.kind == "text"]
-    return bool(find_own_words(texts).text.strip())
+    return find_own_words(texts).text.strip()

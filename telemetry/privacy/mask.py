@@ -102,6 +102,11 @@ class Mask:
         return self._switches.hides_input_messages
 
     @property
+    def hides_input_text(self) -> bool:
+        """Whether no words of a request's messages are shown."""
+        return self._switches.hides_input_text
+
+    @property
     def hides_output_messages(self) -> bool:
         """Whether nothing of an answer's messages is shown, not even the tools that they call."""
         return self._switches.hides_output_messages

@@ -7,7 +7,8 @@ Rules (``docs/contract/page.md#columns``):
    or the provider's goes through the span's mask.
 2. A value that did not come has no column (R6); ``streamed`` is always known.
 3. Every text has a limit (R5): a list of a thousand rows is read at once.
-4. What agents put around the user's words is left out (:mod:`telemetry.spans.wrappers`).
+4. What agents put around the user's words is left out (:mod:`telemetry.spans.wrappers`). Where the
+   user did not speak, the step says what is new (:mod:`telemetry.spans.steps`).
 5. The row of a fact may say where its value is (:class:`telemetry.fact.Fact`, ``found``).
    :func:`build_columns` finds all other values.
 """
@@ -34,12 +35,15 @@ from telemetry.fact import OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
+from telemetry.spans.purposes import find_purpose
+from telemetry.spans.steps import describe_step
 from telemetry.spans.user_text import find_user_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from codec.parts import ToolCall
+    from codec.said import Said
     from telemetry.fact import Fact
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.mask import Mask
@@ -101,14 +105,15 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     get: Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
     api, context, response = _get_api(exchange.endpoint), exchange.context, exchange.response
     shows_all = mask.hides_nothing
-    calls: Sequence[ToolCall] | None = None  # those in the answer, if it shows any
+    said: Said | None = None  # the answer, if its messages may be shown
     if (
         response is not None
         and api.has_messages
         and (shows_all or not mask.hides_output_messages)
         and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
     ):
-        calls = response.tool_calls
+        said = response
+    calls = None if said is None else said.tool_calls
     first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
     ttft_ns = None if first_ns is None else first_ns - exchange.start_ns
     error_type = None if exchange.error_type is None else _word(get(ERROR_TYPE))
@@ -126,8 +131,12 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     tool_calls = None if calls is None else len([call for call in calls if call.type])
     shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
     new_messages = len(messages) if shows_messages else None
+    purpose = step = None
     if messages:
-        preview = find_user_text(messages, get, fold_text).shown
+        preview, is_new = find_user_text(messages, get, fold_text)
+        purpose = find_purpose(exchange, messages, reads=not mask.hides_input_text)
+        if purpose is not None or not is_new:
+            step = describe_step(purpose, messages, said, get, mask)
     else:
         preview = _fold_first(api.first_text, get)
     # In the order of the table, without names: with them all of this would take a sixth longer.
@@ -149,6 +158,8 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         tool_calls,
         new_messages,
         preview,
+        step,
+        purpose,
     )
 
 

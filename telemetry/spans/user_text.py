@@ -73,7 +73,7 @@ def find_user_text(
         if message.role == "user":
             texts = _read_texts(f"{_MESSAGES}.{position}", message, get)
             if texts and (text := find_own_words(texts).text) and (shown := show(text)) is not None:
-                return UserText(shown, is_behind)
+                return UserText(shown, is_new or is_behind)
             is_new = is_new or (is_behind and texts is None)
         elif message.role in ANSWERERS:
             is_behind = False

@@ -52,3 +52,26 @@ def _list_calls() -> dict[str, CallColumns]:
 def test_the_question_is_what_the_user_said(name: str, asked: str) -> None:
     """First requests, a later one, those of a sub-agent, and those for a title."""
     assert _list_calls()[name].preview == asked
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("ea8af730", None),
+        ("1a9ef989", None),
+        ("34492c67", "Agent ✓ → mcp__local__fetch_weather CA"),
+        ("6f4b7f3a", "mcp__local__fetch_weather ✓ → "),
+        ("750df9ce", "mcp__local__fetch_weather ✓ → "),
+        ("34f8336c", 'title → "Get weather for New York and California"'),
+    ],
+)
+def test_later_calls_say_what_is_new(name: str, step: str | None) -> None:
+    """The tool that answered and what the model did; a call for a title says its answer."""
+    found = _list_calls()[name].step
+    assert found == step or (step is not None and str(found).startswith(f'{step}"'))
+
+
+def test_calls_for_a_title_are_known() -> None:
+    """And no others, of all recorded calls of the agent."""
+    titles = {name for name, columns in _list_calls().items() if columns.purpose}
+    assert titles == {"34f8336c", "3f7425c4", "a995dce8"}

@@ -41,7 +41,10 @@ interface Row {
   user: string | null;
   launch: string | null;
   launch_label: string | null;
+  what: string | null;
   preview: string | null;
+  step: string | null;
+  purpose: string | null;
   new_messages: number | null;
   tools: string[];
   tool_calls: number | null;
@@ -88,7 +91,7 @@ interface CallDetail {
   tokens: { prompt: number | null; cached: number | null; written: number | null; completion: number | null; reasoning: number | null; total: number | null };
   notes: string[];
   tools: { name: string | null; description: string | null; chars: number }[];
-  messages: Head[]; answer: Head[]; new_from: number;
+  asked: string | null; messages: Head[]; answer: Head[]; new_from: number;
   unchanged: { messages: number; chars: number }; system_changed: boolean;
   raw: Record<string, number | null>;
 }

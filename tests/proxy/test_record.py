@@ -66,6 +66,7 @@ def test_a_row_has_every_column(tmp_path: Path) -> None:
         "attempts": 0,
         "next_try_time": None,
         "last_error": None,
+        "what": FULL_COLUMNS.step,
     }
     own = {field.name.removesuffix("_ns") for field in fields(SpanSummary)} - {"columns"}
     assert {name.removesuffix("_time") for name in record} >= own

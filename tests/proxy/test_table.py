@@ -54,9 +54,10 @@ def with_columns(call: RecordedCall, **columns: Any) -> RecordedCall:
 
 
 def test_table_has_a_row_per_call(store: Path) -> None:
-    """Time, id, model, client, question, tokens, first token, duration, cost, outcome, delivery."""
-    columns = "time id model client what in out cached ttft took cost outcome state"
-    row = f"11-20 14:04:06 {span_id_of(1)} gpt-demo openai Hello there 7 2 3 131 ms 342 ms"
+    """From the time and the id to the outcome and the delivery."""
+    columns = "time id model client api what in out cached ttft took cost outcome state"
+    row = f"11-20 14:04:06 {span_id_of(1)} gpt-demo openai chat.completions Hello there"
+    row += " 7 2 3 131 ms 342 ms"
     call = read_call(store, make_exchange(user_agent="OpenAI/Python 1.2"))
     call = with_columns(call, cost_usd=0.000125)
     assert tabulate(call) == [columns.split(), [*row.split(), "0.000125", "completed", "kept"]]
@@ -67,6 +68,7 @@ def test_table_marks_what_is_absent(store: Path) -> None:
     _, row = tabulate(read_call(store, make_failed_exchange()))
     assert row[4:] == [
         "-",
+        "chat.completions",
         "Hello",
         "there",
         "-",
@@ -83,7 +85,7 @@ def test_table_marks_what_is_absent(store: Path) -> None:
     call = read_call(store.with_name("other.db"), make_exchange())
     old = replace(call, summary=replace(call.summary, columns=NO_COLUMNS))
     _, row = tabulate(old)
-    assert row[4:] == ["-", "-", "7", "2", "-", "-", "342", "ms", "-", "completed", "kept"]
+    assert row[4:] == ["-", "-", "-", "7", "2", "-", "-", "342", "ms", "-", "completed", "kept"]
 
 
 def test_error_type_that_repeats_the_outcome_is_not_said_twice(store: Path) -> None:
@@ -192,7 +194,8 @@ def test_an_id_is_whole_or_its_first_digits(store: Path) -> None:
     [
         (34, "id model in outcome"),
         (80, "time id model what in out took outcome"),
-        (220, "time id model client what in out cached ttft took cost outcome state"),
+        (100, "time id model what in out ttft took cost outcome"),
+        (220, "time id model client api what in out cached ttft took cost outcome state"),
     ],
 )
 def test_columns_get_room_in_the_order_of_what_they_say(
@@ -221,16 +224,24 @@ def test_the_question_takes_what_is_left(store: Path) -> None:
     assert question in lay_out(260, call)[1][1]
     row = lay_out(80, call)[1][1]
     assert "why does why does … " in row
-    lengths = [len(lay_out(width, call)[1][1]) for width in range(130, 229)]
-    assert lengths == [width - 1 for width in range(130, 229)], "`kept` has room for a letter more"
+    lengths = [len(lay_out(width, call)[1][1]) for width in range(150, 241)]
+    assert lengths == [width - 1 for width in range(150, 241)], "`kept` has room for a letter more"
 
 
 def test_short_words_are_whole_before_long_ones_grow(store: Path) -> None:
     """A client of a few letters more than usual is not cut beside a long question."""
     call = read_call(store, make_exchange())
     call = with_columns(call, client="claude-code-cli", preview="why does " * 13 + "it")
-    for width in range(138, 221):
+    for width in range(156, 241):
         assert " claude-code-cli " in lay_out(width, call)[1][1]
+
+
+@pytest.mark.parametrize("width", [100, 120, 150])
+def test_a_line_of_100_columns_has_room_for_a_step(width: int, store: Path) -> None:
+    """The tool and its file; columns that say less come after that."""
+    call = with_columns(read_call(store, make_exchange()), preview="Hi")
+    row = lay_out(width, with_columns(call, step="Read ✓ → Edit notes.txt"))[1][1]
+    assert " Read ✓ → Edit notes.txt " in row
 
 
 def test_a_question_is_one_line(store: Path) -> None:

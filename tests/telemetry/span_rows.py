@@ -45,6 +45,8 @@ FULL_COLUMNS = CallColumns(
     tool_calls=3,
     new_messages=4,
     preview="What is the capital of France?",
+    step="grep ✓ → read_file notes.txt",
+    purpose="title",
 )
 """A value in every column, no two of a kind alike."""
 

@@ -14,17 +14,21 @@ from openinference.semconv.trace import SpanAttributes
 from codec.members import object_of
 from proxy.page.api.found_calls import find_before, find_call
 from proxy.page.api.growth import NOTHING_BEFORE, find_growth
-from proxy.page.api.messages import build_heads, measure_message
+from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS, build_heads, measure_message
 from proxy.page.api.notes import write_notes
 from proxy.page.api.rows import build_row
 from proxy.page.api.slices import write_tool
+from proxy.reading.call_order import find_question
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY, MetadataMember
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
+    from proxy.reading.flat_messages import RecordedMessage
     from telemetry.reading.calls import Calls
 
 MAX_DESCRIPTION_CHARACTERS: Final = 2_048
@@ -57,6 +61,7 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
             }
             for tool in call.tools
         ],
+        "asked": _find_asked(messages),
         "messages": build_heads(messages),
         "answer": build_heads(call.output_messages),
         "new_from": growth.new_from,
@@ -69,6 +74,12 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
         },
         **_describe_other_apis(call),
     }
+
+
+def _find_asked(messages: Sequence[RecordedMessage]) -> str | None:
+    """Find the user's own words: the beginning of what they said last."""
+    asked = find_question(messages)
+    return None if asked is None else asked[:MAX_PREVIEW_CHARACTERS]
 
 
 def _complete(row: JsonObject, call: RecordedCall) -> JsonObject:

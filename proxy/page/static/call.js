@@ -120,7 +120,7 @@ class Call extends Screen {
       { name, words: words(detail), href: link(["calls", this.callId, name]) })));
     this.tab = "";
     this.drawTab(address.value.path[2] ?? "new");
-    announce(`${outcome(detail.call).words}. ${line(detail.call.preview)}`);
+    announce(`${outcome(detail.call).words}. ${line(detail.call.what)}`);
   }
 
   /** @param {string} name */

@@ -188,7 +188,7 @@ class Overview extends Screen {
   /** @param {string} title @param {Row[]} rows @param {(row: Row) => string} value */
   extreme(title, rows, value) {
     return el("section", null, el("h2", null, title), rows.length ? el("ol", null, rows.map((row) => el(
-      "li", null, mark(row), el("a", { href: link(["calls", row.span_id]) }, el("b", null, value(row)), el("span", { class: "what" }, line(row.preview) || line(row.name))),
+      "li", null, mark(row), el("a", { href: link(["calls", row.span_id]) }, el("b", null, value(row)), el("span", { class: "what" }, line(row.what) || line(row.name))),
       el("span", { class: "dim" }, line(row.model)),
     ))) : el("p", { class: "dim" }, "None is known."));
   }

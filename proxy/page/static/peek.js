@@ -81,7 +81,7 @@ export class Peek {
       this.#head(detail.call);
       fill(this.body, summary(detail));
       this.body.scrollTop = 0;
-      announce(`${outcome(detail.call).words}. ${line(detail.call.preview)}`);
+      announce(`${outcome(detail.call).words}. ${line(detail.call.what)}`);
     } catch (error) {
       fill(this.body, el("p", { class: "wrong" }, /** @type {Error} */ (error).message));
     }
@@ -104,8 +104,7 @@ export class Peek {
 function summary(detail) {
   const source = { call: detail.call.span_id, of: /** @type {const} */ ("input") };
   const fresh = detail.messages.filter((one) => one.index >= detail.new_from);
-  const user = detail.messages.findLast((one) => one.role === "user" && one.parts.some((part) => part.preview));
-  const asked = user?.parts.find((part) => part.preview)?.preview ?? detail.call.preview;
+  const asked = detail.asked ?? detail.call.preview;
   const others = fresh.filter((one) => one.role === "tool").slice(-3);
   return [
     errorBox(detail), facts(detail, true), timing(detail), notes(detail),

@@ -59,13 +59,13 @@ const OPEN_CELLS = {
   took: (cell, item) => write(cell, seconds(elapsed(item))),
 };
 
-/** What was asked, with what the answer came to and the tools that it uses. @param {HTMLTableCellElement} cell @param {Row | Open} item */
+/** What is new, with what the answer came to and the tools that it uses; a step names them itself. @param {HTMLTableCellElement} cell @param {Row | Open} item */
 function fillWhat(cell, item) {
   const { kind, words } = outcome(item);
-  const told = "open" in item ? words : cut(line(item.preview), MOST_WORDS) || line(item.name) || item.span_id;
+  const told = "open" in item ? words : cut(line(item.what), MOST_WORDS) || line(item.name) || item.span_id;
   const what = el("a", { href: link(["calls", item.span_id]), title: told }, told);
   const said = kind === "error" || kind === "cut";
-  const tools = "open" in item || !item.tools?.length ? null : el("span", { class: "uses" }, `⚙ ${item.tools.map(line).join(", ")}`);
+  const tools = "open" in item || item.step || !item.tools?.length ? null : el("span", { class: "uses" }, `⚙ ${item.tools.map(line).join(", ")}`);
   const focused = cell.contains(document.activeElement);
   fill(cell, el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools));
   if (focused) what.focus({ preventScroll: true });

@@ -98,6 +98,7 @@ COLUMNS: dict[str, st.SearchStrategy[object]] = {
     **{name: _maybe(_COUNTS) for name in ("total_tokens", "cached_tokens", "retry")},
     **{name: _maybe(_COUNTS) for name in ("ttft_ns", "http_status", "conversation", "run")},
     "kind": _maybe(st.sampled_from(["LLM", "EMBEDDING", "TOOL", "MARKER"])),
+    "purpose": _maybe(st.sampled_from(["title", "topic", "quota"])),
     "api": _maybe(_APIS),
     "client": _maybe(_CLIENTS),
     "launch": _maybe(_LAUNCHES),
@@ -146,6 +147,7 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "outcome": (*OUTCOMES, "*error", "c*", "Trunc"),
     "state": (*SpanState, "*e*", "pend"),
     "kind": ("llm", "EMBED", "*"),
+    "purpose": ("title", "T*", "quot", "*"),
     "streamed": ("yes", "no", "1"),
 }
 

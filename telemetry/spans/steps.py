@@ -1,0 +1,191 @@
+"""What is new in a call in which the user did not speak, in a line: ``Read ✓ → Edit notes.txt``.
+
+Before the arrow stand the tools that answered since the model's last answer, each with whether it
+failed, or the purpose of a helper call. Behind it stands what the model did: the tools that it
+calls, each with its telling argument, or else the first words of its text. Names, arguments and
+texts come from the span's attributes, so that whatever is hidden, masked or cut there is so here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
+
+from codec.parts import ToolResult
+from codec.text.jsontext import decode_json
+from telemetry.attribute_values import clean_text
+from telemetry.facts import MAX_PREVIEW_CHARS
+from telemetry.privacy.json_strings import REDACTED
+from telemetry.spans.run_texts import list_shown_calls
+from telemetry.spans.user_text import ANSWERERS
+from telemetry.spans.value_texts import find_answer_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from codec.parts import Message
+    from codec.said import Said
+    from telemetry.privacy.mask import Mask
+    from telemetry.spans.user_text import Get
+
+MAX_LOOKED_BACK: Final = 256
+"""The most messages in which results and their calls are looked for: the last step of an agent."""
+
+MAX_NAMED: Final = 4
+"""The most tools that are named on a side; the others are counted."""
+
+MAX_VALUE_CHARS: Final = 60
+"""The most characters of an argument or of an answer: a file's name, a command, some words."""
+
+_READ_CHARS: Final = 4_096
+"""How much of a call's arguments is searched for the telling one."""
+
+_ARROW: Final = " → "
+
+_MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
+_CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
+_NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
+
+_SOUGHT: Final = ("pattern", "query", "q")
+_FILES: Final = (
+    *("file_path", "filePath", "absolute_path", "notebook_path", "target_file", "path"),
+    *("filename", "file_name", "file", "dir_path", "directory"),
+)
+_DONE: Final = ("command", "cmd", "url", "skill", "skill_name", "task_name")
+_EXPLAINED: Final = ("description", "prompt", "task", "title", "subject", "name", "message")
+"""Names of arguments, those that tell most first. Of a file the last part of its path is shown."""
+
+_PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
+"""The file in a patch as Codex writes it."""
+
+
+def describe_step(
+    purpose: str | None, messages: Sequence[Message], said: Said | None, get: Get, mask: Mask
+) -> str | None:
+    """Describe what a call brought and what its answer did; ``None`` if nothing may be shown.
+
+    Args:
+        purpose: of a helper call.
+        messages: those of the request, as they were read.
+        said: the answer, if it may be shown.
+        get: returns attributes of the span.
+        mask: the span's.
+    """
+    brought = purpose or ("" if mask.hides_input_messages else _show_results(messages, get, mask))
+    did = "" if said is None else _show_answer(said, get)
+    if not did:
+        return _finish(brought)
+    return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
+
+
+def _finish(line: str) -> str | None:
+    return clean_text(_cut(line, MAX_PREVIEW_CHARS)) or None
+
+
+def _show_results(messages: Sequence[Message], get: Get, mask: Mask) -> str:
+    """Name the tools whose results stand behind the last answer, in the order of the request."""
+    results: list[tuple[ToolResult, str | None]] = []
+    names: dict[str | None, str | None] = {}
+    is_answer = False
+    last = len(messages) - 1
+    for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
+        message = messages[position]
+        if message.role in ANSWERERS:
+            is_answer = True
+            for at, call in enumerate(message.tool_calls):
+                names.setdefault(call.id, get(f"{_MESSAGES}.{position}.{_CALLS}.{at}.{_NAME}"))
+        elif is_answer:
+            break
+        else:
+            parts = reversed(message.parts)
+            results += [(part, message.name) for part in parts if isinstance(part, ToolResult)]
+    counts: dict[str, int] = {}
+    for result, own in reversed(results):
+        name = _one_line(names.get(result.id)) if result.id is not None else ""
+        if not name:
+            name = _one_line(mask.text(clean_text(result.name or own or "")))
+        key = f"{name or 'tool'} {'✗' if result.is_error else '✓'}"
+        counts[key] = counts.get(key, 0) + 1
+    return _join(key if count == 1 else f"{key} ({count})" for key, count in counts.items())
+
+
+def _show_answer(said: Said, get: Get) -> str:
+    """Say what an answer does: its calls, else the beginning of its text."""
+    calls = [one for one in list_shown_calls(said, get) if one.call.type and one.name]
+    if calls:
+        return _join(
+            " ".join(filter(None, (_one_line(one.name), _find_telling(one.arguments))))
+            for one in calls
+        )
+    text = find_answer_text(said.answers, get)
+    if not text or text == REDACTED:
+        return ""
+    if text.startswith("{") and (value := _find_telling(text)):  # JSON that was asked for
+        text = value
+    text = _cut(_one_line(text), MAX_VALUE_CHARS)
+    return f'"{text}"' if text else ""
+
+
+def _find_telling(arguments: object) -> str:
+    """Find the argument that tells most; empty if there is none."""
+    if not isinstance(arguments, str) or arguments == REDACTED:
+        return ""
+    head = arguments[:_READ_CHARS]
+    if head.lstrip()[:1] not in {"{", "["}:  # free text
+        found = _PATCHED.search(head)
+        return _shorten(_name_file(found[1]) if found else head.strip().partition("\n")[0])
+    for pattern, is_file in _PATTERNS:
+        if (found := pattern.search(head)) is not None and (value := _decode(found[1])):
+            return _shorten(_name_file(value) if is_file else value)
+    return ""
+
+
+def _decode(written: str) -> str:
+    """Decode the beginning of a string of JSON; empty if it is hidden."""
+    try:
+        value = str(decode_json(f'"{written}"'))
+    except ValueError:  # it ends within an escape
+        value = written
+    return "" if value == REDACTED else value
+
+
+def _name_file(path: str) -> str:
+    """Return the last part of a path."""
+    return re.split(r"[\\/]", path.rstrip("\\/"))[-1] or path
+
+
+def _shorten(text: str) -> str:
+    return _cut(_one_line(text), MAX_VALUE_CHARS)
+
+
+def _one_line(text: object) -> str:
+    """Write a text of the span in one line; nothing if it is hidden."""
+    if not isinstance(text, str) or text == REDACTED:
+        return ""
+    return " ".join(text[:_READ_CHARS].split())
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def _join(names: Iterable[str]) -> str:
+    """Join names, and count those that are too many."""
+    listed = [*names]
+    more = len(listed) - MAX_NAMED
+    return ", ".join(listed[:MAX_NAMED]) + (f" +{more}" if more > 0 else "")
+
+
+def _list_patterns() -> Iterator[tuple[re.Pattern[str], bool]]:
+    """Yield patterns of arguments in the order in which they are tried; true for files'."""
+    string = r'"((?:[^"\\]|\\.){1,200}+)'
+    # Of a command that is a list of words, the last word says most: `["bash", "-lc", "make"]`.
+    words = r'(?:\[\s*+(?:"(?:[^"\\]|\\.)*+"\s*+,\s*+)*+)?'
+    for names in (_SOUGHT, _FILES, _DONE, _EXPLAINED):
+        yield re.compile(rf'"(?:{"|".join(names)})"\s*:\s*{words}{string}'), names is _FILES
+    yield re.compile(rf'"[^"\\]{{1,64}}"\s*:\s*{string}'), False
+
+
+_PATTERNS: Final = tuple(_list_patterns())
