@@ -217,21 +217,26 @@ class Settings(BaseModel):
     log_format: LogFormat = LogFormat.HUMAN
     """``human``, or ``json`` for programs: one object a line."""
     _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _file: str = PrivateAttr("")
 
     @property
     def origins(self) -> Mapping[str, str]:
         """Where each value that is not a default comes from, in words for people."""
         return self._origins
 
+    @property
+    def file(self) -> str:
+        """The path of the TOML file that was read; empty if there was none."""
+        return self._file
+
     def replaced(self, by: str, values: Mapping[str, Any]) -> Self:
         """Return a copy with these values; `by` says where they come from."""
-        return self.model_copy(update=values).with_origins(
-            {**self._origins, **dict.fromkeys(values, by)}
-        )
+        origins = {**self._origins, **dict.fromkeys(values, by)}
+        return self.model_copy(update=values).with_origins(origins, self._file)
 
-    def with_origins(self, origins: Mapping[str, str]) -> Self:
+    def with_origins(self, origins: Mapping[str, str], file: str) -> Self:
         """Remember where the values come from, and return the settings."""
-        self._origins = origins
+        self._origins, self._file = origins, file
         return self
 
     @field_validator("inbound_keys", mode="before")
@@ -322,7 +327,7 @@ def load_settings(flags: Mapping[str, Any] | None = None, config: str | None = N
         settings = Settings(**sources.values())
     except ValidationError as error:
         raise ConfigurationError(_explain(error)) from error
-    return settings.with_origins(sources.origins())
+    return settings.with_origins(sources.origins(), sources.path)
 
 
 _MESSAGES = {

@@ -40,7 +40,7 @@ class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: its key in the file, or the variable of another standard.
         value: as text, secrets masked; ``None`` if it is not set.
-        source: ``command line``, ``variable``, ``file PATH``, ``default``, ``spantap run``, or
+        source: ``command line``, ``variable``, ``file``, ``default``, ``spantap run``, or
             ``not read`` if the command does not use it.
         variable: the variable that sets it.
         flag: its flag; empty if it has none.
@@ -66,6 +66,15 @@ def list_settings(settings: Settings, environ: Mapping[str, str]) -> list[ShownS
         )
         for name in type(settings).model_fields
     ]
+    if settings.file:
+        file = ShownSetting(
+            name="config",
+            value=settings.file,
+            source="variable" if settings.file == environ.get("SPANTAP_CONFIG") else "command line",
+            variable="SPANTAP_CONFIG",
+            flag="--config",
+        )
+        rows.insert(0, file)
     return [*rows, *_list_others(environ)]
 
 

@@ -44,8 +44,8 @@ class Sources:
     flags: Mapping[str, Any]
     variables: Mapping[str, Any]
     file: Mapping[str, Any]
-    path: str | None
-    """The file's."""
+    path: str
+    """The file's; empty if there is none."""
 
     def values(self) -> dict[str, Any]:
         """Return the value of each setting that is set, from the source that wins."""
@@ -54,7 +54,7 @@ class Sources:
     def origins(self) -> dict[str, str]:
         """Return where the value of each setting that is set comes from, in words for people."""
         return {
-            **dict.fromkeys(self.file, f"file {self.path}"),
+            **dict.fromkeys(self.file, "file"),
             **dict.fromkeys(self.variables, "variable"),
             # A command that leaves a setting out gives it without a flag.
             **{name: "command line" if name in FLAGS else "not read" for name in self.flags},
@@ -83,7 +83,7 @@ def read_sources(
         flags=flags,
         variables=_read_environment(environ, names),
         file=_read_file(Path(path)) if path else {},
-        path=path or None,
+        path=path or "",
     )
 
 

@@ -28,6 +28,7 @@ from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversa
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
 from proxy.page.api.parameters import Parameters
+from proxy.page.api.settings import read_settings
 from proxy.page.api.slices import (
     MESSAGE_PARAMETERS,
     PICTURE_PARAMETERS,
@@ -38,7 +39,7 @@ from proxy.page.api.slices import (
 )
 from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
-from proxy.page.app_keys import LIVE_STATE, NOT_LIVE, READS, UNREAD
+from proxy.page.app_keys import LIVE_STATE, NOT_LIVE, READS, SETTINGS, UNREAD
 from proxy.page.errors import PageError
 from proxy.page.reads import Busy, Line
 from proxy.reading.record import format_time
@@ -122,9 +123,16 @@ async def _columns(request: web.Request) -> web.StreamResponse:
     return web.Response(body=encode(COLUMNS), content_type=_JSON)
 
 
+async def _settings(request: web.Request) -> web.StreamResponse:
+    Parameters([*request.query.items()], request.match_info, (), time.time_ns())  # there are none
+    answer = read_settings(request.app[SETTINGS].shown)
+    return web.Response(body=encode(answer), content_type=_JSON)
+
+
 ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("status", _status),
     ("columns", _columns),
+    ("settings", _settings),
     ("calls", _serve(list_calls, *CALLS_PARAMETERS)),
     ("calls/{id}", _serve(read_call, line=Line.CALLS)),
     (

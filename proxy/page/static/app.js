@@ -17,6 +17,7 @@ import { icon } from "./icons.js";
 import { keys, showKeys } from "./keys.js";
 import { live } from "./live.js";
 import "./overview.js";
+import "./settings.js";
 import { address, connection, go, link, setTitle, status } from "./state.js";
 import { exact, plural } from "./words.js";
 
@@ -25,6 +26,7 @@ const SCREENS = new Map([
   ["calls", { words: "Calls", list: "calls", one: "call" }],
   ["conversations", { words: "Conversations", list: "conversations", one: "conversation" }],
   ["overview", { words: "Overview", list: "overview", one: "overview" }],
+  ["settings", { words: "Settings", list: "settings", one: "settings" }],
 ]);
 const STATUS_MS = 5_000;
 const FIRST_STATUS_MS = 300; // the rows come first
@@ -158,8 +160,8 @@ const leadingTo = (name) => [null, () => {
   return true;
 }];
 keys("Everywhere", {
-  g: ["then c, n or o: Calls, Conversations, Overview", () => void (prefix = Date.now())],
-  c: leadingTo("calls"), n: leadingTo("conversations"), o: leadingTo("overview"),
+  g: ["then c, n, o or s: Calls, Conversations, Overview, Settings", () => void (prefix = Date.now())],
+  c: leadingTo("calls"), n: leadingTo("conversations"), o: leadingTo("overview"), s: leadingTo("settings"),
 });
 addEventListener("unhandledrejection", (event) => {
   if (event.reason?.code) event.preventDefault(); // an ApiError is shown where it happened

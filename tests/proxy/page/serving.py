@@ -34,6 +34,7 @@ _NAMES = [
     for pattern, name in (
         ("status", "status"),
         ("columns", "columns"),
+        ("settings", "settings"),
         ("calls", "calls"),
         ("calls/[^/]+", "call"),
         ("calls/[^/]+/(messages|tools)/[^/]+", "slice"),

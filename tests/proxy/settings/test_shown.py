@@ -69,11 +69,15 @@ def find(rows: list[ShownSetting], name: str) -> ShownSetting:
 def test_each_value_has_its_source(settings: Settings, tmp_path: Path) -> None:
     """That of the value that wins."""
     rows = list_settings(settings, {})
-    assert len(rows) == len(Settings.model_fields)
+    assert len(rows) == 1 + len(Settings.model_fields)
+    path = str(tmp_path / "spantap.toml")
+    assert (rows[0].name, rows[0].value, rows[0].source) == ("config", path, "command line")
+    by_variable = list_settings(settings, {"SPANTAP_CONFIG": path})
+    assert by_variable[0].source == "variable"
     shown = {row.name: (row.value, row.source) for row in rows}
     assert shown["workers"] == ("3", "command line")
     assert shown["port"] == ("4200", "variable")
-    assert shown["host"] == ("127.0.0.2", f"file {tmp_path}/spantap.toml")
+    assert shown["host"] == ("127.0.0.2", "file")
     assert shown["admin_port"] == ("4001", "default")
     assert shown["catalogue"] == shown["redact"] == (None, "default")
     assert shown["drain_seconds"] == ("5", "default")
@@ -176,7 +180,11 @@ def test_the_command_prints_what_is_set_first(settings: Settings) -> None:
     is_set, _, defaults = rest.partition("\ndefaults\n")
     assert "`spantap help settings`" in head
     assert KEY not in out.getvalue()
-    assert [line.split()[0] for line in is_set.splitlines()][:3] == ["[[upstream]]", "host", "port"]
+    assert [line.split()[0] for line in is_set.splitlines()][:3] == [
+        "config",
+        "[[upstream]]",
+        "host",
+    ]
     assert "  port  " not in defaults
     assert "  admin_port  " in defaults
     assert "not set" in defaults
