@@ -55,6 +55,8 @@ _QUOTA: Final = "x-quota-snapshot-"
 
 _ITEM = re.compile(r'\s*"([^"]{0,64})"((?:\s*;\s*\w+=[^;,]*)*)')
 _PARAMETER = re.compile(r"(\w+)\s*=\s*([^;,&\s]+)")
+_NEAR: Final = 0.1
+
 _OLD_ITEM: Final = frozenset({"limit", "remaining", "reset"})
 
 
@@ -74,6 +76,11 @@ class RateLimit(NamedTuple):
     remaining: float | None = None
     limit: float | None = None
     reset: str | None = None
+
+    @property
+    def is_near(self) -> bool:
+        """Whether less than a tenth is left."""
+        return self.left < _NEAR
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> list[RateLimit]:

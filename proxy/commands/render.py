@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from codec.rate_limits import RateLimit
     from proxy.commands.message_lines import Line
     from proxy.reading.call import RecordedCall
     from proxy.reading.flat_messages import RecordedMessage
@@ -95,6 +96,9 @@ def _call_lines(call: RecordedCall, zone: tzinfo | None, *, whole: bool) -> Iter
                 yield from map(fold_message, messages) if is_folded else _whole(messages)
     yield from _title("call")
     yield from _fact_lines(call, zone)
+    if heads := [*_head_lines(call)]:
+        yield from _title("heads")
+        yield from heads
     if call.tools:
         yield from _title("tools on offer")
         yield from (tool_line(tool, whole=whole) for tool in call.tools)
@@ -199,6 +203,8 @@ def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         yield fact_line("anomalies", ", ".join(str(name) for name in anomalies), style="yellow")
     if call.parameters:
         yield fact_line("parameters", write_compact(call.parameters))
+    for limit in call.limits:
+        yield fact_line("limit", _write_limit(limit), style="red" if limit.is_near else "")
     yield fact_line("delivery", _delivery(call))
     shown = {
         MetadataMember.UPSTREAM,
@@ -206,9 +212,26 @@ def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         MetadataMember.ANOMALIES,
         MetadataMember.OUTCOME,
         MetadataMember.COST_SOURCE,
+        MetadataMember.HEADERS,
     }
     if rest := {key: value for key, value in metadata.items() if key not in shown}:
         yield fact_line("metadata", write_compact(rest))
+
+
+def _write_limit(limit: RateLimit) -> str:
+    """Write what was left of a rate limit: ``tokens: 5% left, 10 of 200, reset 6m0s``."""
+    words = f"{limit.name}: {limit.left:.0%} left"
+    if limit.remaining is not None and limit.limit is not None:
+        words += f", {limit.remaining:.15g} of {limit.limit:.15g}"
+    return f"{words}, reset {limit.reset}" if limit.reset else words
+
+
+def _head_lines(call: RecordedCall) -> Iterator[Line]:
+    """Show the recorded fields of both heads, with an arrow that says who sent them."""
+    for side, name, value in call.heads:
+        arrow = "> " if side == "request" else "< "
+        text = Text(arrow, style="dim").append(f"{escape_line(name)}: ", style="dim")
+        yield 2, text.append(escape_line(value), style="not dim")
 
 
 def _timings(call: RecordedCall) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from proxy.commands.table import Column, cell, local_time, print_rows
-from proxy.reading.record import encode_line, format_time
+from proxy.reading.record import build_limit_record, encode_line, format_time
 from telemetry.facts import ID_DIGITS
 
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 MAX_SECONDS: Final = 10.0
 """How long calls are read: longer than usual, for spans of a megabyte each."""
-
-_NEAR: Final = 0.1
-"""Of which less is left is written in red."""
 
 _COLUMNS: Final = (
     Column("limit", 16, rank=1, may_be_cut=True),
@@ -70,7 +67,7 @@ def show_limits(
 def _cells(one: Nearest) -> Iterator[Text]:
     lowest, row = one.lowest, one.row
     yield cell(lowest.name)
-    yield Text(f"{lowest.left:.0%}", style="red" if lowest.left < _NEAR else "")
+    yield Text(f"{lowest.left:.0%}", style="red" if lowest.is_near else "")
     yield cell(_write_amount(lowest.remaining))
     yield cell(_write_amount(lowest.limit))
     yield cell(lowest.reset)
@@ -87,16 +84,14 @@ def _write_amount(amount: float | None) -> str | None:
 
 def _build_record(one: Nearest) -> JsonObject:
     lowest, row = one.lowest, one.row
+    record = build_limit_record(lowest)
     return {
         "by": "limit",
-        "key": lowest.name,
+        "key": record.pop("name"),
         "upstream": one.upstream,
         "model": one.model,
         "calls": one.calls,
-        "left": lowest.left,
-        "remaining": lowest.remaining,
-        "limit": lowest.limit,
-        "reset": lowest.reset,
+        **record,
         "time": format_time(row.start_ns),
         "span_id": row.span_id,
     }

@@ -31,6 +31,7 @@ from proxy.reading.flat_messages import (
     read_ranked,
     read_tool,
 )
+from telemetry.reading.limits import read_limits
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from codec.asked import Tool
+    from codec.rate_limits import RateLimit
     from codec.text.jsontext import JsonObject
     from telemetry.store.rows import SpanSummary
 
@@ -101,6 +103,20 @@ class RecordedCall:
     def metadata(self) -> JsonObject:
         """The ``metadata`` object (``docs/contract/spans.md#metadata``)."""
         return object_of(self._document(SpanAttributes.METADATA))
+
+    @property
+    def heads(self) -> Iterator[tuple[str, str, str]]:
+        """The recorded fields of heads: ``request`` or ``response``, name and value of each."""
+        heads = object_of(self.metadata.get(MetadataMember.HEADERS))
+        for side in ("request", "response"):
+            for name, value in object_of(heads.get(side)).items():
+                if isinstance(value, str):
+                    yield side, name, value
+
+    @property
+    def limits(self) -> list[RateLimit]:
+        """What was left of the provider's rate limits, the nearest one first."""
+        return read_limits(self.metadata)
 
     @cached_property
     def parameters(self) -> JsonObject:

@@ -2,7 +2,8 @@
 
 A row has every fact of a call (:mod:`telemetry.facts`), and is made only from columns. A call in
 full also has its span and the members of an audit record: ``schema_version``, ``request_id``,
-``requested_streaming``, ``model``, ``request`` and ``response``. An unknown value is ``null``.
+``requested_streaming``, ``model``, ``request`` and ``response``; and what was left of each rate
+limit. An unknown value is ``null``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from telemetry.launch_labels import read_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codec.rate_limits import RateLimit
     from codec.text.jsontext import JsonObject
     from proxy.reading.call import RecordedCall
     from telemetry.fact import Fact
@@ -54,6 +56,7 @@ def build_call_record(call: RecordedCall) -> JsonObject:
     record |= {name: value for name, value in known.items() if record[name] is None}
     return record | {
         "requested_streaming": call.requested_streaming,
+        "rate_limits": [build_limit_record(limit) for limit in call.limits],
         "request": call.request,
         "response": call.response,
         "span": {
@@ -79,6 +82,17 @@ def build_call_record(call: RecordedCall) -> JsonObject:
             "resource": dict(span.resource),
             "scope": {"name": span.scope[0], "version": span.scope[1]},
         },
+    }
+
+
+def build_limit_record(limit: RateLimit) -> JsonObject:
+    """Build the record of what was left of a rate limit."""
+    return {
+        "name": limit.name,
+        "left": limit.left,
+        "remaining": limit.remaining,
+        "limit": limit.limit,
+        "reset": limit.reset,
     }
 
 

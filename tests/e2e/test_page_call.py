@@ -92,11 +92,15 @@ async def test_call_says_what_is_new_and_what_it_cost(
             ("6", "whole call"),
             ("7", "Download"),
             ("8", "Compared with"),
+            ("9", "user-agent"),
         ]
         for key, words in tabs:
             await page.press(key)
             await page.wait_for(words)
             assert not await stage.find_barriers()
+        await stage.take_pictures("heads")
+        await page.press("8")
+        await page.wait_for("Compared with")
         await stage.take_pictures("difference")
         await page.press("7")
         await page.ask("document.querySelector('.raw button').click()")

@@ -86,6 +86,7 @@ interface CallDetail {
     longest_pause_chunk: number | null; first_content_ms?: number | null; mean_pause_ms?: number | null; chunks: number | null; request_bytes: number | null; response_bytes: number | null;
   };
   parameters: Record<string, unknown>; metadata: Record<string, unknown>;
+  limits: { name: string; left: number; remaining: number | null; limit: number | null; reset: string | null }[];
   error: { type: string | null; message: string | null } | null;
   cost: { total: number | null; prompt: number | null; completion: number | null } | null;
   tokens: { prompt: number | null; cached: number | null; written: number | null; completion: number | null; reasoning: number | null; total: number | null };

@@ -105,6 +105,15 @@ def test_record_has_the_members_of_an_audit_record(tmp_path: Path) -> None:
     assert set(names) <= record.keys()
 
 
+def test_a_call_in_full_has_what_was_left_of_limits(tmp_path: Path) -> None:
+    """As numbers; the fields of heads are in the span's metadata."""
+    heads = {"response": {"anthropic-ratelimit-unified-5h-utilization": "0.25"}}
+    record = build_call_record(read_call(tmp_path / "t.db", make_exchange(heads=heads)))
+    assert record["rate_limits"] == [
+        {"name": "unified-5h", "left": 0.75, "remaining": None, "limit": None, "reset": None}
+    ]
+
+
 def test_record_has_the_whole_span(tmp_path: Path) -> None:
     """Attributes, events, status, resource and scope as stored."""
     span = build_call_record(read_call(tmp_path / "t.db", make_failed_exchange()))["span"]

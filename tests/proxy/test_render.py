@@ -278,7 +278,14 @@ def test_foreign_text_cannot_steer_the_terminal(store: Path, foreign: str) -> No
         for name in ("outcome", "error_type", "error_message", "response")
     })  # fmt: skip
     recorded = read_call(
-        store, msgspec.structs.replace(exchange, request_id=foreign, anomalies=(foreign,))
+        store,
+        msgspec.structs.replace(
+            exchange,
+            request_id=foreign,
+            anomalies=(foreign,),
+            heads={"response": {foreign: foreign, "ratelimit": f'"{foreign}";r=1;t={foreign}'}},
+            rate_limits={"ratelimit-policy": f'"{foreign}";q=2'},
+        ),
     )
     console, out = terminal(100)
     plain = io.StringIO()
@@ -319,6 +326,31 @@ def test_call_in_full_says_whose_it_is_and_what_it_cost(store: Path) -> None:
     assert [line for line in lines if line in wanted] == [wanted[0], *wanted[1:]]
     plain = show(store.with_name("plain.db"), exchange)
     assert not any(word in plain for word in ("cost ", "session ", "tags "))
+
+
+HEADS = {
+    "request": {"user-agent": "Codex 1.0"},
+    "response": {
+        "cf-ray": "8f1e-FRA",
+        "x-ratelimit-limit-tokens": "200",
+        "x-ratelimit-remaining-tokens": "10",
+        "x-ratelimit-reset-tokens": "6m0s",
+        "anthropic-ratelimit-unified-5h-utilization": "0.25",
+    },
+}
+
+
+def test_heads_and_what_is_left_of_limits_are_shown(store: Path) -> None:
+    """A line each, the nearest limit first; the fields of heads are nowhere else."""
+    lines = [" ".join(line.split()) for line in show(store, make_exchange(heads=HEADS)).split("\n")]
+    limits = [line for line in lines if line.startswith("limit ")]
+    assert limits == [
+        "limit tokens: 5% left, 10 of 200, reset 6m0s",
+        "limit unified-5h: 75% left",
+    ]
+    at = lines.index("heads")
+    assert lines[at + 1 : at + 3] == ["> user-agent: Codex 1.0", "< cf-ray: 8f1e-FRA"]
+    assert sum("8f1e-FRA" in line for line in lines) == 1
 
 
 def test_an_embedding_in_full(store: Path) -> None:

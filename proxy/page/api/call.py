@@ -19,6 +19,7 @@ from proxy.page.api.notes import write_notes
 from proxy.page.api.rows import build_row
 from proxy.page.api.slices import write_tool
 from proxy.reading.call_order import find_question
+from proxy.reading.record import build_limit_record
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY, MetadataMember
 
@@ -49,6 +50,7 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
         "timing": _describe_timing(call),
         "parameters": call.parameters,
         "metadata": call.metadata,
+        "limits": [build_limit_record(limit) for limit in call.limits],
         "error": _describe_error(call),
         "cost": _describe_cost(call),
         "tokens": _describe_tokens(call),

@@ -48,6 +48,9 @@ def _write(call: RecordedCall) -> Iterator[str]:
         yield f"spantap sent the request again, {resent} times"
     if anomalies := _names(metadata.get(MetadataMember.ANOMALIES)):
         yield f"the traffic had anomalies: {anomalies}"
+    if near := [limit for limit in call.limits if limit.is_near]:
+        names = _names([f"{limit.left:.0%} of {limit.name}" for limit in near])
+        yield f"little was left of the provider's rate limits: {names}"
     if metadata.get(MetadataMember.USAGE_SOURCE) == "none":
         yield "the provider reported no tokens"
     if refused := list_of(metadata.get(MetadataMember.REFUSED_CHOICES)):

@@ -29,6 +29,7 @@ export const TABS = [
   { name: "timing", words: () => "timing", holds: () => true, draw: drawTiming },
   { name: "raw", words: () => "raw", holds: () => true, draw: rawView },
   { name: "diff", words: () => "diff", holds: (one) => Boolean(previous(one)), draw: difference },
+  { name: "heads", words: () => "heads", holds: (one) => Boolean(one.metadata.headers) || one.limits.length > 0, draw: drawHeads },
 ];
 
 /** The call that this one continues, else the one before it. @param {CallDetail} detail */
@@ -134,7 +135,22 @@ function table(values, words) {
 
 /** @param {CallDetail} detail */
 function drawParameters(detail) {
-  return [el("h2", { class: "pad" }, "Parameters"), table(detail.parameters, "parameters"), el("h2", { class: "pad" }, "Metadata"), table(detail.metadata, "metadata")];
+  const metadata = Object.fromEntries(Object.entries(detail.metadata).filter(([name]) => name !== "headers"));
+  return [el("h2", { class: "pad" }, "Parameters"), table(detail.parameters, "parameters"), el("h2", { class: "pad" }, "Metadata"), table(metadata, "metadata")];
+}
+
+/** What is left of the rate limits, and the recorded fields of both heads. @param {CallDetail} detail */
+function drawHeads({ limits, metadata }) {
+  const heads = /** @type {any} */ (metadata.headers ?? {});
+  const part = (/** @type {string} */ title, /** @type {any} */ fields) => fields && [el("h2", { class: "pad" }, title), table(fields, title)];
+  return [
+    limits.length > 0 && el("h2", { class: "pad" }, "Left of the rate limits"),
+    limits.length > 0 && table(Object.fromEntries(limits.map(({ name, left, remaining, limit, reset }) => [
+      line(name), [`${Math.round(100 * left)} %`, remaining != null && limit != null && `${exact(remaining)} of ${exact(limit)}`, reset && `reset ${line(reset)}`].filter(Boolean).join(" · "),
+    ])), "limits"),
+    part("Request", heads.request), part("Answer", heads.response),
+    heads.left_out > 0 && el("p", { class: "dim pad" }, `${plural(heads.left_out, "more field")} of the list came and was not recorded.`),
+  ];
 }
 
 /** @param {CallDetail} detail */

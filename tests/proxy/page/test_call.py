@@ -75,6 +75,22 @@ async def test_a_call_is_told_by_heads_numbers_and_times(tmp_path: Path) -> None
     assert told["unchanged"] == {"messages": 0, "chars": 0}
 
 
+async def test_a_call_has_its_heads_and_what_was_left_of_limits(tmp_path: Path) -> None:
+    """A limit that was near is a note as well."""
+    said = {"x-ratelimit-limit-tokens": "200", "x-ratelimit-remaining-tokens": "10"}
+    heads = {"request": {"user-agent": "a"}, "response": said}
+    store = make_store(tmp_path / "t.db", make_exchange(1, heads=heads), make_exchange(2))
+    async with serve_api(store) as api:
+        told, other = await get_call(api), await get_call(api, 2)
+    assert told["metadata"]["headers"] == heads
+    assert told["limits"] == [
+        {"name": "tokens", "left": 0.05, "remaining": 10, "limit": 200, "reset": None}
+    ]
+    assert "little was left of the provider's rate limits: 5% of tokens" in told["notes"]
+    assert other["limits"] == []
+    assert not any("rate limits" in note for note in other["notes"])
+
+
 async def test_tools_and_calls_are_told_by_their_beginnings(tmp_path: Path) -> None:
     """Arguments stand as they came, also where they are no JSON."""
     store = make_store(tmp_path / "t.db", make_tools_exchange(2))

@@ -118,6 +118,8 @@ def hostile_rows(seed: int) -> list[SpanRow]:
         *('{"ttft_ms": NaN, "chunk_count": 1e400, "anomalies": [{}], "flagged": 5}',),
         *('{"conversation": {"estimated_tokens_by_part": {"system": -5, "new": "x"}}}',),
         *('{"retry_count": -1, "rate_limits": 5, "refused_choices": {"0": 1}, "cut": {"a": "b"}}',),
+        *('{"headers": {"request": [], "response": {"ratelimit": 5}, "left_out": "x"}}',),
+        *('{"headers": 5, "rate_limits": {"ratelimit": "limit=1e9, remaining=-9"}}',),
         *("data:image/png;base64,iVBORw0KGgo", "data:image/png;base64,%%%", "data:,", "data:"),
         *('{"type": "function", "function": 5}', "https://x/\u202e", "10" * 3_000, "9" * 5_000),
     )
