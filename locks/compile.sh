@@ -10,8 +10,7 @@ compile() {
 }
 compile --group dev --upgrade -o locks/dev.txt
 compile -c locks/dev.txt --group demo -o locks/demo.txt
-compile -c locks/dev.txt --extra cost -o locks/run.txt
-compile -c locks/dev.txt -o locks/bare.txt
+compile -c locks/dev.txt -o locks/run.txt
 printf 'hatchling\neditables\n' |
     "$uv" pip compile - -c locks/dev.txt --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet -o locks/build.txt

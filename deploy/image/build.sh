@@ -3,7 +3,7 @@
 #
 #     deploy/image/build.sh docker|buildah NAME [OPTION...]
 #
-# Options go to the builder, such as --build-arg LOCK=bare. SOURCE_DATE_EPOCH is by default the time
+# Options go to the builder, such as --build-arg PIP_NO_INDEX=1. SOURCE_DATE_EPOCH is by default the time
 # of the commit. docker needs a builder of the driver docker-container (`docker buildx create --use`):
 # its default one refuses rewrite-timestamp, or ignores it.
 set -eu

@@ -33,11 +33,7 @@ FIND_IMPORTED = """
 import importlib, pkgutil, sys
 for package in ("codec", "telemetry", "proxy"):
     for module in pkgutil.walk_packages([f"{sys.argv[1]}/{package}"], f"{package}."):
-        try:
-            importlib.import_module(module.name)
-        except ModuleNotFoundError as error:
-            if error.name != "genai_prices":  # which an image may be without
-                raise
+        importlib.import_module(module.name)
 print(*(m.__file__ for m in list(sys.modules.values()) if getattr(m, "__file__", None)), sep="\\n")
 """
 """Imports all of spantap, and prints the files of all modules that came along."""

@@ -41,7 +41,7 @@ class Pricing:
 
     Args:
         table: the user's own prices.
-        catalogue: whether to look into genai-prices, if it is installed.
+        catalogue: whether to look into genai-prices.
     """
 
     def __init__(self, table: PriceTable, *, catalogue: bool = True) -> None:

@@ -71,13 +71,8 @@ def _find_listing(name: str) -> Listing:
     Raises:
         ConfigurationError: nobody lists it, or several do.
     """
-    try:
-        from telemetry.pricing.listing import find_listing, find_makers  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise ConfigurationError(
-            f"there is no price of {name!r} in the settings, and genai-prices is not installed:"
-            " pip install 'spantap[cost]'"
-        ) from None
+    from telemetry.pricing.listing import find_listing, find_makers  # noqa: PLC0415 - large
+
     provider, slash, model = name.partition("/")
     if slash and (found := find_listing(model, provider, None)) is not None:
         return found

@@ -250,19 +250,6 @@ def test_its_list_of_packages_is_true(unpacked: Unpacked, tmp_path: Path) -> Non
     assert listed["spantap"]["purl"] == f"pkg:pypi/spantap@{__version__}"
 
 
-def test_the_extra_can_be_left_out(image: Image, tmp_path: Path) -> None:
-    """By a build argument; the program starts without it."""
-    bare = build("localhost/spantap:bare", "--build-arg=LOCK=bare")
-    try:
-        with TemporaryDirectory(dir=WORK) as folder:
-            without = bare.unpack(Path(folder))
-            assert list_installed(without) == {**list_locked("bare"), "spantap": __version__}
-            assert without.run(tmp_path, "--version").stdout == f"spantap {__version__}\n"
-        assert bare.layers != image.layers
-    finally:
-        bare.remove()
-
-
 def test_it_is_small(unpacked: Unpacked) -> None:
     """What is on top of the base, compressed; printed by layer."""
     base = decode_json_object(call("buildah", "inspect", "--type", "image", BASE).stdout)

@@ -118,30 +118,6 @@ def test_what_the_package_refuses_is_no_cost() -> None:
     assert price(Catalogue(), "gemini-2.5-flash", provider="google", tokens=tokens) is None
 
 
-class _Absent:
-    """Finds modules as if the extra were not installed."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        if name == "genai_prices":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-
-def test_without_the_package_nothing_has_a_price_and_nothing_is_said(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is an extra, and its import is tried once."""
-    monkeypatch.delitem(sys.modules, "telemetry.pricing.listing")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "genai_prices"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "meta_path", [_Absent, *sys.meta_path])
-    catalogue = Catalogue()
-    assert price(catalogue, "gpt-4o") is None
-    monkeypatch.undo()
-    assert price(catalogue, "gpt-4o") is None
-    assert not caplog.records
-
-
 def test_a_package_that_cannot_be_read_is_told_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

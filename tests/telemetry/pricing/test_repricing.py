@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from telemetry.errors import ConfigurationError
@@ -42,14 +40,6 @@ def test_nobody_guesses() -> None:
         find_repricing("my-model", PriceTable(), now_ns=NOW_NS)
     with pytest.raises(ConfigurationError, match="nobody lists a price of 'openai/none'"):
         find_repricing("openai/none", PriceTable(), now_ns=NOW_NS)
-
-
-def test_without_the_list_only_own_prices_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And the extra is named."""
-    monkeypatch.setitem(sys.modules, "telemetry.pricing.listing", None)
-    with pytest.raises(ConfigurationError, match=r"pip install 'spantap\[cost\]'"):
-        find_repricing("gpt-5", PriceTable(), now_ns=NOW_NS)
-    assert find_repricing("house", OWN, now_ns=NOW_NS).price(0, 0, 0) == 0
 
 
 def test_counts_that_are_not_known_have_no_cost() -> None:
