@@ -183,7 +183,7 @@ def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     if call.cost_usd is not None:
         source = metadata.get(MetadataMember.COST_SOURCE)
         yield fact_line(
-            "cost", f"{format_dollars(call.cost_usd)} USD" + (f" ({source})" if source else "")
+            "cost", f"{format_dollars(call.cost_usd)}" + (f" ({source})" if source else "")
         )
     if call.finish_reason or (is_a_call and call.gives_reason):
         yield fact_line("finish", call.finish_reason or "none came")

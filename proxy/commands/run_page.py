@@ -110,7 +110,7 @@ def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> I
     yield fact_line("tokens", _tokens(sums) or "none reported")
     if sums.cost_usd is not None:
         some = f", of {sums.priced} of the calls" if sums.priced < sums.calls else ""
-        yield fact_line("cost", f"{format_dollars(sums.cost_usd)} USD{some}")
+        yield fact_line("cost", f"{format_dollars(sums.cost_usd)}{some}")
     if others := _describe_others(sums, nodes):
         yield fact_line("sub-agents", others)
 
@@ -142,7 +142,7 @@ def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
     for amounts, unit in ((prompts, "in"), (answers, "out")):
         if amounts:
             words += f", {sum(amounts):,} {unit}"
-    return f"{words}, {format_dollars(sum(costs))} USD" if costs else words
+    return f"{words}, {format_dollars(sum(costs))}" if costs else words
 
 
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:
@@ -223,7 +223,7 @@ _IN = Column("in", 5, rank=5, is_number=True)
 _OUT = Column("out", 4, rank=6, is_number=True)
 _ID = Column("id", 8, rank=7, is_id=True)
 _FINISH = Column("finish", 10, rank=8, may_be_cut=True)
-_COST = Column("cost", 6, rank=9, is_number=True)
+_COST = Column("cost", 7, rank=9, is_number=True)
 _CACHED = Column("cached", 6, rank=10, is_number=True)
 
 

@@ -42,7 +42,7 @@ COLUMNS = (
     Column("in", 6, rank=7, is_number=True),
     Column("cached", 6, rank=10, is_number=True),
     Column("out", 5, rank=9, is_number=True),
-    Column("cost", 6, rank=9, is_number=True),
+    Column("cost", 7, rank=9, is_number=True),
     Column("took", 7, rank=6, is_number=True),
     Column("ended", 11, rank=2, may_be_cut=True),
 )

@@ -222,9 +222,9 @@ def format_duration(duration_ns: float) -> str:
 
 
 def format_dollars(amount: float) -> str:
-    """Write six significant digits, never a power of ten."""
+    """Write six significant digits behind a dollar sign, never a power of ten."""
     digits = max(2, 5 - floor(log10(amount))) if amount > 0 else 2
-    text = f"{amount:.{digits}f}"
+    text = f"${amount:.{digits}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

@@ -322,7 +322,7 @@ def test_call_in_full_says_whose_it_is_and_what_it_cost(store: Path) -> None:
         response=msgspec.structs.replace(exchange.response, cost=Cost(total=0.0123)),
     )
     lines = [" ".join(line.split()) for line in show(store, told).splitlines()]
-    wanted = ["cost 0.0123 USD (provider)", "session s-1", "user ann", "tags a, b"]
+    wanted = ["cost $0.0123 (provider)", "session s-1", "user ann", "tags a, b"]
     assert [line for line in lines if line in wanted] == [wanted[0], *wanted[1:]]
     plain = show(store.with_name("plain.db"), exchange)
     assert not any(word in plain for word in ("cost ", "session ", "tags "))
@@ -369,16 +369,22 @@ def test_an_embedding_in_full(store: Path) -> None:
 
 @pytest.mark.parametrize(
     ("amount", "words"),
-    [(2.14e-06, "0.00000214"), (0.5, "0.5"), (0.0, "0"), (12.0, "12"), (1234.5678, "1234.57")],
+    [
+        (2.14e-06, "$0.00000214"),
+        (0.5, "$0.5"),
+        (0.0, "$0"),
+        (12.0, "$12"),
+        (1234.5678, "$1234.57"),
+    ],
 )
 def test_a_cost_is_told_in_digits(store: Path, amount: float, words: str) -> None:
-    """Six that tell, and never a power of ten."""
+    """Behind a dollar sign, six that tell, and never a power of ten."""
     exchange = make_exchange()
     assert exchange.response is not None
     told = msgspec.structs.replace(
         exchange, response=msgspec.structs.replace(exchange.response, cost=Cost(total=amount))
     )
-    assert f"cost        {words} USD" in show(store, told)
+    assert f"cost        {words} (" in show(store, told)
 
 
 def test_hidden_content_is_said_to_be_hidden(store: Path) -> None:

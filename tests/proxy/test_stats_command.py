@@ -70,7 +70,7 @@ def test_all_calls_are_one_row(store: Path) -> None:
     titles, row = ran.rows
     assert titles[:3] == ["calls", "errors", "in"]
     assert row[:3] == ["all", "3", "1"]
-    assert row[-1] == "0.75*", "one of them has no cost"
+    assert row[-1] == "$0.75*", "one of them has no cost"
 
 
 def test_groups_have_most_calls_first_and_all_of_them_last(store: Path) -> None:

@@ -60,7 +60,7 @@ def test_table_has_a_row_per_call(store: Path) -> None:
     row += " 7 2 3 131 ms 342 ms"
     call = read_call(store, make_exchange(user_agent="OpenAI/Python 1.2"))
     call = with_columns(call, cost_usd=0.000125)
-    assert tabulate(call) == [columns.split(), [*row.split(), "0.000125", "completed", "kept"]]
+    assert tabulate(call) == [columns.split(), [*row.split(), "$0.000125", "completed", "kept"]]
 
 
 def test_table_marks_what_is_absent(store: Path) -> None:
@@ -154,7 +154,7 @@ def test_no_number_is_cut_on_any_terminal(store: Path) -> None:
         "cached": ("3", "1234000"),
         "ttft": ("131 ms", "-"),
         "took": ("342 ms", "12 min 34 s"),
-        "cost": ("-", "12.3456"),
+        "cost": ("-", "$12.3456"),
     }
     numbers = {"7", "2", "3", "131", "342", "1234567", "18", "1234000", "12", "34", "429", "123456"}
     ids = {one.summary.span_id[:digits] for one in (call, large) for digits in (8, 16)}
