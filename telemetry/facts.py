@@ -62,6 +62,18 @@ PURPOSES: Final = (
 STATES: Final = ("pending", "delivered", "rejected", "kept")
 """The values of :class:`telemetry.store.rows.SpanState`."""
 
+LIST_BASIS: Final = "list"
+"""The value of ``cost_basis`` where a subscription pays: the cost is the list price."""
+
+COST_BASES: Final = (LIST_BASIS,)
+"""The values of :class:`telemetry.pricing.span_cost.CostBasis`."""
+
+COST_GAPS: Final = (
+    *("no_usage", "unknown_provider", "unknown_model", "unpriced_terms", "unpriced_tool"),
+    "unpriced_tokens",
+)
+"""The values of :class:`telemetry.pricing.span_cost.CostGap`."""
+
 MAX_PREVIEW_CHARS: Final = 120
 """The most characters of a question: what fits into a line of a wide terminal."""
 
@@ -338,6 +350,37 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 ),
             ),
             place=328,
+        ),
+    ] = None
+    saved_usd: Annotated[
+        float | None,
+        Fact(
+            "what the provider's cache saved in dollars, at the price of ordinary input",
+            form=Form.DOLLARS,
+            schema=11,
+            keys=(FilterKey("saved>0", place=252),),
+            place=272,
+            aggregation=Aggregation.SUM,
+        ),
+    ] = None
+    cost_basis: Annotated[
+        str | None,
+        Fact(
+            "what the cost means: `list` is the list price of a call that a subscription pays",
+            words=COST_BASES,
+            schema=11,
+            keys=(FilterKey("basis:list", place=254),),
+            place=274,
+        ),
+    ] = None
+    cost_gap: Annotated[
+        str | None,
+        Fact(
+            "why the cost, or a part of it, is unknown",
+            words=COST_GAPS,
+            schema=11,
+            keys=(FilterKey("unpriced:*", place=256, also=("gap", "nocost")),),
+            place=276,
         ),
     ] = None
 

@@ -25,6 +25,7 @@ _VERTEX = "aiplatform.googleapis.com"
 
 _PROVIDER_BY_HOST_SUFFIX = {
     "api.openai.com": Provider.OPENAI,
+    "chatgpt.com": Provider.OPENAI,
     "openai.azure.com": Provider.AZURE,
     "services.ai.azure.com": Provider.AZURE,
     "cognitiveservices.azure.com": Provider.AZURE,
@@ -56,8 +57,42 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "api.minimax.chat": Provider.MINIMAX,
     "oci.oraclecloud.com": Provider.ORACLE,
 }
-"""The hosts that OpenInference's own instrumentations know, ``api.moonshot.ai``, Vertex's, and
-Amazon's others: ``bedrock-mantle.REGION.api.aws``, those of China and of the European cloud."""
+"""The hosts that OpenInference's own instrumentations know, ``chatgpt.com`` (Codex with a login),
+``api.moonshot.ai``, Vertex's, and Amazon's others: ``bedrock-mantle.REGION.api.aws``, those of
+China and of the European cloud."""
+
+
+_CHATGPT_HOST: Final = "chatgpt.com"
+_COPILOT_HOST: Final = "githubcopilot.com"
+"""The hosts of logins with ChatGPT and Copilot, whose subscription pays, and what ends so."""
+
+_OAUTH_BETA: Final = "oauth-"
+"""The beginning of a beta that Anthropic's clients name if a login, and not a key, pays."""
+
+
+def is_paid_by_subscription(host: str | None, betas: str) -> bool:
+    """Tell whether a subscription pays for a call. Nobody looks at the key.
+
+    Args:
+        host: of the upstream.
+        betas: the value of the request's ``anthropic-beta``: names with commas between them.
+    """
+    if _OAUTH_BETA in betas:
+        names = (name.strip() for name in betas.split(","))
+        if any(name.startswith(_OAUTH_BETA) for name in names):
+            return True
+    return _is_below(_CHATGPT_HOST, host) or is_copilot(host)
+
+
+def is_copilot(host: str | None) -> bool:
+    """Tell whether an upstream is GitHub's Copilot, by its host."""
+    return _is_below(_COPILOT_HOST, host)
+
+
+@lru_cache(maxsize=MAX_CACHED_HOSTS)
+def _is_below(domain: str, host: str | None) -> bool:
+    name = (host or "").lower().rstrip(".")
+    return name == domain or name.endswith(f".{domain}")
 
 
 @lru_cache(maxsize=MAX_CACHED_HOSTS)

@@ -56,6 +56,8 @@ class MetadataMember(StrEnum):
     USAGE_SOURCE = "usage_source"
     USAGE_RAW = "usage_raw"
     COST_SOURCE = "cost_source"
+    COST_BASIS = "cost_basis"
+    COST_LIST_DATE = "cost_list_date"
     RATE_LIMITS = "rate_limits"
     HEADERS = "headers"
     ANOMALIES = "anomalies"

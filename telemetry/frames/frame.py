@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 RECORDED_REQUEST_HEADERS = frozenset(
     {
         b"amz-sdk-request",
+        b"anthropic-beta",
         b"content-encoding",
         b"content-type",
         b"user-agent",

@@ -84,6 +84,11 @@ def read_caller(headers: Headers) -> tuple[str | None, int]:
     return agent, retry
 
 
+def read_betas(headers: Headers) -> str:
+    """Read the betas of Anthropic's that a request names, with commas between them."""
+    return ",".join(value for name, value in headers if name == "anthropic-beta")
+
+
 def _read_agent(value: str) -> str | None:
     """Decode a value as UTF-8 if possible, else as Latin-1; ``None`` for an empty one."""
     if not value.isascii():

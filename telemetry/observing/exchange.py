@@ -104,6 +104,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         context: what the client's headers and body say of the call.
         user_agent: the client's program, as it calls itself.
         client_retry: which retry of its client it is, from 1; 0 for a first attempt.
+        is_subscription: a subscription pays for it, and so its price is not what the user pays.
         attempt_before: trace and span id of the attempt that it retries, if that is known.
         credentials: those of the request's head, to be masked wherever the provider is quoted.
         hides_content: the client asked us not to record any content of this call.
@@ -153,6 +154,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     context: ClientContext = ClientContext()
     user_agent: str | None = None
     client_retry: int = 0
+    is_subscription: bool = False
     attempt_before: tuple[str, str] | None = None
     launch: str = ""
     credentials: Credentials = NO_CREDENTIALS

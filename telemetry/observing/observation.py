@@ -19,7 +19,7 @@ from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead, asks_no_content
 from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
-from telemetry.observing.client_headers import read_caller
+from telemetry.observing.client_headers import read_betas, read_caller
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.crash_counter import LARGE_BYTES
 from telemetry.observing.exchange import Exchange, Outcome
@@ -28,6 +28,7 @@ from telemetry.observing.open_call import OpenExchange
 from telemetry.observing.provider_words import mask_error, read_headers
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.privacy.body_credentials import find_body_credentials
+from telemetry.provider import is_paid_by_subscription
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -292,6 +293,9 @@ class Observation:
             context=add_launch(self._read_context(), begin.launch),
             user_agent=user_agent,
             client_retry=client_retry,
+            is_subscription=is_paid_by_subscription(
+                begin.server_address, read_betas(begin.headers)
+            ),
             launch=begin.launch,
             credentials=self._credentials,
             hides_content=self._hides_content,

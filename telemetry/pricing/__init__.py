@@ -5,5 +5,5 @@
 :mod:`catalogue <telemetry.pricing.catalogue>`; :mod:`telemetry.pricing.billing` does the sums and
 :mod:`telemetry.pricing.span_cost` is the result, with its attributes.
 
-Doors: ``price_table``, ``pricing``, ``repricing``, ``span_cost``.
+Doors: ``catalogue``, ``price_table``, ``pricing``, ``repricing``, ``span_cost``.
 """

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dataclasses import replace as replace_cost
 from decimal import Decimal
 from math import fsum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
@@ -103,7 +103,20 @@ def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
         output=rest_of_completion,
         reasoning=reasoning,
         completion_audio=completion_audio,
+        saved=find_saved(tokens, rates),
     )
+
+
+def find_saved(tokens: Usage, rates: Rates) -> float | None:
+    """Find what the tokens that came from a cache would have cost more as other input.
+
+    ``None`` if no count, or no rate of input, is known.
+    """
+    if tokens.cache_read is None or tokens.prompt is None or rates.input is None:
+        return None
+    if rates.cache_read is None:
+        return 0.0
+    return _cost(tokens.cache_read, max(rates.input - rates.cache_read, 0.0))
 
 
 def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCost:
@@ -116,12 +129,15 @@ def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCos
     total = _add(*(cost.total for cost in costs), *beside)
     if len(costs) == 1:
         return replace_cost(costs[0], total=total)
-    details = {name: _sum_known(getattr(cost, name) for cost in costs) for name in _DETAILS}
-    return SpanCost(
-        source=costs[0].source,
+    details: dict[str, Any] = {
+        name: _sum_known(getattr(cost, name) for cost in costs) for name in _DETAILS
+    }
+    return replace_cost(
+        costs[0],
         prompt=_add(*(cost.prompt for cost in costs)),
         completion=_add(*(cost.completion for cost in costs)),
         total=total,
+        saved=_sum_known(cost.saved for cost in costs),
         **details,
     )
 

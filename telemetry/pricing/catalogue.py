@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from telemetry.pricing.billing import sum_up
+from telemetry.pricing.span_cost import NOTHING_FOUND, CostGap, FoundCost
 from telemetry.pricing.terms import find_terms
 from telemetry.rate_limit import RateLimit
 
@@ -45,6 +47,20 @@ clients name the models: they must not fill the memory."""
 _log = logging.getLogger("spantap.telemetry")
 
 
+def find_list_date() -> str | None:
+    """Find the day of the bundled list, such as ``2026-11-09``: that of its newest price.
+
+    ``None`` if the list cannot be read.
+    """
+    try:
+        from telemetry.pricing.listing import find_newest_day  # noqa: PLC0415 - 13 MB
+
+        newest = find_newest_day()
+    except Exception:  # noqa: BLE001 - some other version, perhaps
+        return None
+    return None if newest is None else newest.isoformat()
+
+
 class Catalogue:
     """Prices calls by the bundled list. For one thread.
 
@@ -57,10 +73,10 @@ class Catalogue:
     def __init__(self, *, now_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self._lines = RateLimit(now_ns)
 
-    def price(
+    def find(
         self, steps: Steps, models: Iterable[str], exchange: Exchange, charges: Charges
-    ) -> SpanCost | None:
-        """Return the cost of an exchange's steps; ``None`` unless all of it is known.
+    ) -> FoundCost:
+        """Find the cost of an exchange's steps; why there is none unless all of it is known.
 
         That takes both counts, a rate for each kind of token and search that was billed, no rate
         for a kind that no usage counts (images, video, citations), terms for which the model has a
@@ -74,48 +90,65 @@ class Catalogue:
                 hour.
             charges: what else it is billed for.
         """
+        if self._find is None:
+            return NOTHING_FOUND
         try:
             for model in models:
-                found = self._find(model, exchange.provider, exchange.server_address)
+                found = self._find_model(model, exchange)
                 if found is not None:
-                    return self._price(found, steps, exchange, charges)
+                    cost = self._price(found, steps, exchange, charges)
+                    return FoundCost(gap=cost) if isinstance(cost, CostGap) else FoundCost(cost)
+            return FoundCost(gap=self._why_unlisted(exchange))
         except Exception as error:  # noqa: BLE001 - nothing here raises
             self._tell(error)
-        return None
+        return NOTHING_FOUND
 
     def _price(
         self, found: Listing, steps: Steps, exchange: Exchange, charges: Charges
-    ) -> SpanCost | None:
+    ) -> SpanCost | CostGap:
         terms = find_terms(exchange, charges)
         if terms is None:
-            return None
+            return CostGap.UNPRICED_TERMS
         at = datetime.fromtimestamp(exchange.start_ns / 1e9, UTC)
-        beside = [found.fee(charges, at)]
-        costs = []
+        fee = found.fee(charges, at)
+        if fee is None:
+            return CostGap.UNPRICED_TOOL
+        costs, beside = [], [fee]
         for step in steps:
-            its = found if step.model is None else self._find_other(step.model, exchange)
+            its = found if step.model is None else self._find_model(step.model, exchange)
             if its is None:
-                return None
+                return CostGap.UNKNOWN_MODEL
             cost = its.price(step.tokens, terms.tier, at, speed=terms.speed)
-            if cost is None:
-                return None
+            if cost is None or cost.total is None:
+                return its.find_gap(step.tokens, terms.tier, at, speed=terms.speed)
             if step.model is None:
                 costs.append(cost)
             else:
                 beside.append(cost.total)
-        return None if None in beside else sum_up(costs, beside)
+        return replace(sum_up(costs, beside), list_date=self._list_date)
 
-    def _find_other(self, model: str, exchange: Exchange) -> Listing | None:
-        return self._find(model, exchange.provider, exchange.server_address)
+    def _why_unlisted(self, exchange: Exchange) -> CostGap:
+        from telemetry.pricing.listing import is_listed  # noqa: PLC0415 - 13 MB
+
+        is_known = is_listed(exchange.provider, exchange.server_address)
+        return CostGap.UNKNOWN_MODEL if is_known else CostGap.UNKNOWN_PROVIDER
 
     @cached_property
-    def _find(self) -> _Find:
-        """The look-up, imported once; where that fails it finds nothing."""
+    def _list_date(self) -> str | None:
+        return find_list_date()
+
+    def _find_model(self, model: str, exchange: Exchange) -> Listing | None:
+        find = self._find
+        return None if find is None else find(model, exchange.provider, exchange.server_address)
+
+    @cached_property
+    def _find(self) -> _Find | None:
+        """The look-up, imported once; ``None`` where that fails."""
         try:
             from telemetry.pricing.listing import find_listing  # noqa: PLC0415 - 13 MB
         except Exception as error:  # noqa: BLE001 - nothing here raises
             self._tell(error)
-            return _find_nothing
+            return None
         return lru_cache(maxsize=MAX_CACHED_LOOKUPS)(find_listing)
 
     def _tell(self, error: Exception) -> None:
@@ -126,7 +159,3 @@ class Catalogue:
                 type(error).__name__,
                 untold + 1,
             )
-
-
-def _find_nothing(_model: str, _provider: str | None, _host: str | None) -> None:
-    return None

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import lru_cache
 from math import isclose
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +24,7 @@ from genai_prices.types import Usage as ListedUsage
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
 from codec.usage import Usage
-from telemetry.pricing.billing import bill
+from telemetry.pricing.billing import bill, find_saved
 from telemetry.pricing.listed_rates import (
     are_known,
     are_plain,
@@ -30,11 +32,11 @@ from telemetry.pricing.listed_rates import (
     rates_of,
     without_hour,
 )
-from telemetry.pricing.span_cost import CostSource, SpanCost
-from telemetry.provider import infer_provider
+from telemetry.pricing.span_cost import CostGap, CostSource, SpanCost
+from telemetry.provider import infer_provider, is_copilot
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from collections.abc import Iterator
 
     from genai_prices.types import ModelInfo, PriceCalculation, Provider
 
@@ -47,6 +49,8 @@ _IDS: Final = {
     OpenInferenceLLMProviderValues.MOONSHOT.value: "moonshotai",
 }
 """The package's ids of the providers that ``llm.provider`` spells in another way."""
+
+_COPILOT: Final = "github-copilot"
 
 _LOOSE_PATTERNS: Final = frozenset({"azure", "modal"})
 """Ids whose pattern of hosts includes hosts of customers: gateways at azure-api.net, apps at
@@ -73,6 +77,9 @@ _PROBE: Final = Usage(
     reasoning=1_013,
 )
 """A usage with a different count for each kind of token."""
+
+MAX_CACHED_PROVIDERS: Final = 256
+"""Providers of which it is remembered whether they are listed; hosts are those of the settings."""
 
 _PER_THOUSAND: Final = 1_000
 _BATCH: Final = "batch"
@@ -122,9 +129,20 @@ class Listing:
             return None  # no such rate: the package would bill it at zero
         prompt, completion = float(calculation.input_price), float(calculation.output_price)
         if not (isclose(cost.prompt, prompt) and isclose(cost.completion, completion)):
-            cost = SpanCost(source=CostSource.GENAI_PRICES)  # without details
+            saved = find_saved(tokens, rates_of(price, tokens))
+            cost = SpanCost(source=CostSource.GENAI_PRICES, saved=saved)  # without details
         total = float(calculation.total_price)
         return replace(cost, prompt=prompt, completion=completion, total=total)
+
+    def find_gap(
+        self, tokens: Usage, tier: str | None, at: datetime, *, speed: str | None = None
+    ) -> CostGap:
+        """Find why :meth:`price` has no cost on these terms at a time."""
+        if tokens.prompt is None or tokens.completion is None:
+            return CostGap.NO_USAGE
+        if not self._has_price(_choose(tier, speed), at):
+            return CostGap.UNPRICED_TERMS
+        return CostGap.UNPRICED_TOKENS
 
     def _find_plain(self, tier: str | None, at: datetime) -> tuple[ModelPrice, Rates] | None:
         """The price of a tier, if it is one for any time and length, and the package agrees."""
@@ -226,6 +244,32 @@ def find_listing(model: str, provider: str | None, host: str | None) -> Listing 
     return Listing(found, listed) if found and listed else None
 
 
+@lru_cache(maxsize=MAX_CACHED_PROVIDERS)
+def is_listed(provider: str | None, host: str | None) -> bool:
+    """Tell whether the list has a provider: the one that the settings name, or that of a host."""
+    found = _find_named(provider) if provider else _find_at(host)
+    return found is not None
+
+
+def find_newest_day() -> date | None:
+    """Find the newest day on which one of the listed prices began.
+
+    The package does not say when its list was made. Prices that begin later are announced ones.
+    """
+    today = datetime.now(UTC).date()
+    return max((day for day in _list_days() if day <= today), default=None)
+
+
+def _list_days() -> Iterator[date]:
+    for provider in providers:
+        for model in provider.models:
+            prices = [] if isinstance(model.prices, ModelPrice) else model.prices
+            for one in (*prices, *(model.price_variants or ())):
+                day = getattr(one.constraint, "start_date", None)
+                if isinstance(day, date):
+                    yield day
+
+
 def find_makers(model: str) -> list[Listing]:
     """Find the providers that list a model: only its maker, if the package knows it."""
     listed = [
@@ -252,5 +296,7 @@ def _find_at(host: str | None) -> Provider | None:
         match = re.match(listed.api_pattern, f"{url}/")
         if match and match.end() >= len(url) and listed.id not in _LOOSE_PATTERNS:
             return listed
+    if is_copilot(host):  # plans have hosts, too, which the package does not know
+        return _find_named(_COPILOT)
     inferred = infer_provider(host)
     return _find_named(inferred) if inferred and inferred not in _LOOSE_DOMAINS else None

@@ -27,7 +27,7 @@ MAX_NAMES: Final = 20
 _NAMES: Final = (
     *("calls", "failed_calls", "tools", "tool_errors", "lone_calls", "priced", "prompt_tokens"),
     *("cached_tokens", "completion_tokens", "cost_usd", "start_ns", "end_ns", "first_seq"),
-    *("last_seq", "last_call_seq"),
+    *("last_seq", "last_call_seq", "list_usd", "saved_usd"),
 )
 
 
@@ -58,6 +58,8 @@ class ConversationSums:
         tools: how many tools have answered.
         tool_errors: how many of these answers said that the tool failed.
         priced: how many calls have a cost.
+        list_usd: the part of it at list price, which a subscription paid.
+        saved_usd: what the provider's cache saved.
         models: those that answered, in the order in which they came.
         preview: what the user asked first.
         first_seq: the number of its first row.
@@ -76,6 +78,8 @@ class ConversationSums:
     cached_tokens: int | None = None
     completion_tokens: int | None = None
     cost_usd: float | None = None
+    list_usd: float | None = None
+    saved_usd: float | None = None
     start_ns: int = 0
     end_ns: int = 0
     first_seq: int = 0
@@ -110,7 +114,8 @@ class Conversation:
         known["last_seq"] = last_call or known["last_seq"]
         known |= {name: known[name] or 0 for name in ("start_ns", "end_ns")}
         errors = known.pop("failed_calls")
-        known["cost_usd"] = None if known["cost_usd"] is None else float(known["cost_usd"])
+        for name in ("cost_usd", "list_usd", "saved_usd"):
+            known[name] = None if known[name] is None else float(known[name])
         sums = ConversationSums(number=self._number, runs=runs, errors=errors, **known)
         self._add_names(sums)
         asked = self._engine.select(

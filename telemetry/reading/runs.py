@@ -30,7 +30,8 @@ MAX_TREE_ROWS: Final = 2_000
 
 _NAMES: Final = (
     *("calls", "failed_calls", "tools", "tool_errors", "prompt_tokens", "cached_tokens"),
-    *("completion_tokens", "cost_usd", "priced", "start_ns", "end_ns", "first_seq", "last_seq"),
+    *("completion_tokens", "cost_usd", "priced", "list_usd", "saved_usd"),
+    *("start_ns", "end_ns", "first_seq", "last_seq"),
 )
 
 
@@ -45,6 +46,8 @@ class RunSums:
         prompt_tokens: of its calls, as all tokens; ``None`` where no provider reported any.
         cost_usd: of the calls that have a cost; ``None`` where none has.
         priced: how many these are.
+        list_usd: the part of it at list price, which a subscription paid.
+        saved_usd: what the provider's cache saved.
         start_ns: when its first row began.
         end_ns: when its last one ended.
         first_seq: the number of its first row.
@@ -64,6 +67,8 @@ class RunSums:
     completion_tokens: int | None
     cost_usd: float | None
     priced: int
+    list_usd: float | None
+    saved_usd: float | None
     start_ns: int
     end_ns: int
     first_seq: int

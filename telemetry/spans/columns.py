@@ -33,6 +33,7 @@ from codec.apis.table import get_api
 from telemetry.attribute_values import clean_text
 from telemetry.fact import OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
+from telemetry.pricing.span_cost import NOTHING_FOUND
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.purposes import find_purpose
@@ -139,6 +140,8 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
             step = describe_step(purpose, messages, said, get, mask)
     else:
         preview = _fold_first(api.first_text, get)
+    price = span.price or NOTHING_FOUND
+    cost = price.cost
     # In the order of the table, without names: with them all of this would take a sixth longer.
     return _build(
         exchange,
@@ -160,6 +163,9 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         preview,
         step,
         purpose,
+        None if cost is None else cost.saved,
+        None if cost is None else cost.basis,
+        price.gap,
     )
 
 

@@ -19,7 +19,7 @@ from openinference.semconv.trace import OpenInferenceMimeTypeValues, SpanAttribu
 
 from codec.apis.api import Content, SpanKind
 from telemetry.attribute_values import clean_attributes, clean_text
-from telemetry.pricing.span_cost import build_cost_attributes
+from telemetry.pricing.span_cost import NOTHING_FOUND, FoundCost, build_cost_attributes
 from telemetry.privacy.hiding import hide_item_tools
 from telemetry.semconv import REQUEST_BODY
 from telemetry.spans.flattening import Flattening
@@ -68,11 +68,13 @@ class SpanContent(NamedTuple):
         attributes: all of them.
         cut: the attributes that were cut, as in ``metadata.cut``.
         messages: the messages of the request as they were read, including hidden content.
+        price: what is known of the cost.
     """
 
     attributes: WrittenAttributes
     cut: dict[str, int]
     messages: Sequence[Message]
+    price: FoundCost = NOTHING_FOUND
 
 
 def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> SpanContent:
@@ -81,8 +83,8 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
         exchange = _hide_parts(exchange, rules.privacy)
     flattening = Flattening()
     outputs, tools, inputs = _build_content(exchange, flattening, rules)
-    cost = rules.pricing.price(exchange) if rules.pricing is not None else None
-    source = cost.source.value if cost is not None else None
+    price = rules.pricing.find(exchange) if rules.pricing is not None else NOTHING_FOUND
+    cost = price.cost
     opentelemetry, openinference = build_concept_attributes(exchange)
     pairs = [
         *inputs,
@@ -105,13 +107,13 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
     # values are cleaned, masked, cut, and then written. A body that is too long for a value takes
     # this way at once, so that 20 MB are not written twice.
     if mask.hides_nothing and _is_short(exchange, sizes.value_bytes):
-        metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, source), room)
+        metadata, cut_bytes = dump_metadata(build_metadata(exchange, flattening.cut, cost), room)
         values = None if cut_bytes else _take_whole(pairs, metadata)
         if values is not None and rules.values is ValueForm.TEXT:
             values = move_bodies(values, exchange, flattening.messages)
         written = None if values is None else _write_whole(values, sizes, mask)
         if written is not None:
-            return SpanContent(written, flattening.cut, flattening.messages)
+            return SpanContent(written, flattening.cut, flattening.messages, price)
     attributes, chars = clean_attributes(pairs)
     # This order, because text that was cut is no longer JSON, and no pattern finds half a secret.
     shown = mask.attributes(attributes, chars)
@@ -121,11 +123,11 @@ def build_span_content(exchange: Exchange, rules: SpanRules, mask: Mask) -> Span
             flattening.cut[REQUEST_BODY] = flattening.cut.pop(SpanAttributes.INPUT_VALUE)
     fitting, cut = fit_attributes(shown, sizes, chars if shown is attributes else None)
     cut = {**flattening.cut, **cut}
-    metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, source), room)
+    metadata, cut_bytes = dump_metadata(build_metadata(exchange, cut, cost), room)
     if cut_bytes:
         cut[SpanAttributes.METADATA] = cut_bytes
     fitting.update(mask.attributes({SpanAttributes.METADATA: clean_text(metadata)}))
-    return SpanContent(WrittenAttributes(fitting), cut, flattening.messages)
+    return SpanContent(WrittenAttributes(fitting), cut, flattening.messages, price)
 
 
 def _list_context(exchange: Exchange) -> AttributePairs:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from telemetry.observing.exchange import Exchange
+    from telemetry.pricing.span_cost import SpanCost
 
 MAX_METADATA_BYTES = 131_072
 """Twice the largest raw usage object that the codec keeps; header values come on top."""
@@ -45,7 +46,7 @@ _FOREIGN: Final = frozenset({MetadataMember.USAGE_RAW, MetadataMember.HEADERS})
 
 
 def build_metadata(
-    exchange: Exchange, cut: Mapping[str, int], cost_source: str | None = None
+    exchange: Exchange, cut: Mapping[str, int], cost: SpanCost | None = None
 ) -> dict[str, Any]:
     """The members, the client's first.
 
@@ -54,9 +55,9 @@ def build_metadata(
         cut: by name, the original number of entries of a list that was cut
             (:class:`telemetry.spans.flattening.Flattening`), or of bytes of a value
             (:mod:`telemetry.spans.size_limits`).
-        cost_source: where the cost comes from, ``None`` if none is known.
+        cost: of the exchange; ``None`` if it is not known.
     """
-    own = _own_members(exchange, cut, cost_source)
+    own = _own_members(exchange, cut, cost)
     if not exchange.context.metadata:
         return own
     foreign = {
@@ -89,7 +90,7 @@ def dump_metadata(
 
 
 def _own_members(
-    exchange: Exchange, cut: Mapping[str, int], cost_source: str | None
+    exchange: Exchange, cut: Mapping[str, int], cost: SpanCost | None
 ) -> dict[str, Any]:
     """Collect our members that apply; values are in the order of :class:`MetadataMember`."""
     response = exchange.response
@@ -115,7 +116,7 @@ def _own_members(
         response.output_bytes if response is not None else None,
         source,
         dict(usage.raw) or None if usage is not None else None,
-        cost_source,
+        *(_NO_COST if cost is None else (cost.source, cost.basis, cost.list_date)),
         {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
         exchange.heads or None,
         list(exchange.anomalies) or None,
@@ -190,6 +191,8 @@ def _find_model(exchange: Exchange) -> str | None:
 
 
 _NO_TIMES: Final = (None,) * 6
+
+_NO_COST: Final = (None,) * 3
 
 
 def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:

@@ -173,7 +173,7 @@ class SpanRecorder:
             start_time=exchange.start_ns,
             end_time=exchange.end_ns,
         )
-        span.mask, span.messages = mask, content.messages
+        span.mask, span.messages, span.price = mask, content.messages, content.price
         return span
 
     def derive(self, derived: DerivedSpan) -> FinishedSpan:

@@ -22,6 +22,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from telemetry.facts import LIST_BASIS
 from telemetry.store.calls import IS_CALL, is_call
 from telemetry.store.ranges import group_ranges
 
@@ -57,8 +58,10 @@ _KEYS = ("minute", "model", "upstream")
 
 SUM_NAMES: Final = (
     *("calls", "errors", "prompt_tokens", "completion_tokens"),
-    *("cost_usd", "priced", "cached_tokens", "output_ms"),
+    *("cost_usd", "priced", "cached_tokens", "output_ms", "saved_usd", "list_usd"),
 )
+
+_DOLLARS = frozenset({"cost_usd", "saved_usd", "list_usd"})
 
 _UNUSED = tuple(f"took_{bucket}" for bucket in range(16))
 """Columns that must have a value. An older spantap counts calls in them by how long they took; here
@@ -70,11 +73,11 @@ MAX_SUM: Final = 1 << 53
 
 def write_sum(name: str) -> str:
     """Write the SQL that sums a column of the minutes up; damaged values are limited."""
-    kind = "REAL" if name == "cost_usd" else "INTEGER"
+    kind = "REAL" if name in _DOLLARS else "INTEGER"
     return f"sum(min(max(CAST({name} AS {kind}), 0), {MAX_SUM}))"
 
 
-_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0)
+_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, 0.0, 0.0)
 
 _ADD = f"""
 INSERT INTO minutes ({", ".join((*_KEYS, *SUM_NAMES, *_UNUSED))})
@@ -94,7 +97,7 @@ _SUMMED = f"""
 SELECT
     start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
     CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
-    CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER)
+    CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER), CAST(saved_usd AS REAL), cost_basis
 FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
 AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
 """  # noqa: S608 - constants
@@ -108,7 +111,9 @@ ORDER BY minute, model, upstream
 _read_call = attrgetter(
     "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
 )
-_read_amounts = attrgetter("upstream", "cost_usd", "cached_tokens", "ttft_ns")
+_read_amounts = attrgetter(
+    "upstream", "cost_usd", "cached_tokens", "ttft_ns", "saved_usd", "cost_basis"
+)
 
 _Key = tuple[int, str, str]
 
@@ -123,9 +128,11 @@ _Call = tuple[
     "float | None",
     "int | None",
     "int | None",
+    "float | None",
+    "str | None",
 ]
 """Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
-the first output."""
+the first output, what the cache saved, what the cost means."""
 
 
 class MinuteSums(NamedTuple):
@@ -136,6 +143,8 @@ class MinuteSums(NamedTuple):
         model: empty if it is not known; so is the upstream.
         priced: how many of the calls have a cost.
         output_ms: how long their output took (rule 5).
+        saved_usd: what the provider's cache saved.
+        list_usd: the part of the cost that a subscription paid.
     """
 
     minute: int
@@ -149,6 +158,8 @@ class MinuteSums(NamedTuple):
     priced: int
     cached_tokens: int
     output_ms: int
+    saved_usd: float
+    list_usd: float
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
@@ -212,7 +223,9 @@ def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list
 def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
     """Sum calls up by minute, model and upstream, in the order of :data:`SUM_NAMES`."""
     found: dict[_Key, list[float]] = {}
-    for start_ns, end_ns, model, status, prompt, completion, upstream, cost, cached, ttft in calls:
+    for call in calls:
+        start_ns, end_ns, model, status, prompt, completion = call[:6]
+        upstream, cost, cached, ttft, saved, basis = call[6:]
         key = (start_ns // MINUTE_NS, model or "", upstream or "")
         if (sums := found.get(key)) is None:
             found[key] = sums = [*_NO_SUMS]
@@ -227,10 +240,15 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
             )
             sums[7] += _within((end_ns - start_ns - (ttft or 0)) // _MS_NS, MAX_OUTPUT_MS)
         if cost is not None:
-            sums[4] += _within(cost, MAX_COST_USD)
+            dollars = _within(cost, MAX_COST_USD)
+            sums[4] += dollars
             sums[5] += 1
+            if basis == LIST_BASIS:
+                sums[9] += dollars
         if cached:
             sums[6] += _within(cached, MAX_TOKENS)
+        if saved:
+            sums[8] += _within(saved, MAX_COST_USD)
     return found
 
 

@@ -217,6 +217,11 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         WHERE conversation IS NOT NULL
         """,
     ),
+    12: (
+        # Further sums (telemetry.store.minutes). Calls from before have neither, which is 0.
+        "ALTER TABLE minutes ADD COLUMN saved_usd REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE minutes ADD COLUMN list_usd REAL NOT NULL DEFAULT 0",
+    ),
 }
 """By their numbers, the statements of the migrations that do more than add columns of facts."""
 

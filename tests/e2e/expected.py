@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from codec.text.jsontext import decode_json_object
+from telemetry.pricing.catalogue import find_list_date
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -260,6 +261,7 @@ def _metadata(call: Call) -> Iterator[tuple[str, Any]]:
         yield "refused_choices", [0]
     if expected_cost(call):
         yield "cost_source", "genai-prices"
+        yield "cost_list_date", find_list_date()
     yield from _flatten("usage_raw", call.usage or {})
 
 

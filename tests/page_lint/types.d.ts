@@ -37,6 +37,9 @@ interface Row {
   total_tokens: number | null;
   cached_tokens: number | null;
   cost_usd: number | null;
+  saved_usd: number | null;
+  cost_basis: string | null;
+  cost_gap: string | null;
   session: string | null;
   user: string | null;
   launch: string | null;
@@ -88,7 +91,7 @@ interface CallDetail {
   parameters: Record<string, unknown>; metadata: Record<string, unknown>;
   limits: { name: string; left: number; remaining: number | null; limit: number | null; reset: string | null }[];
   error: { type: string | null; message: string | null } | null;
-  cost: { total: number | null; prompt: number | null; completion: number | null } | null;
+  cost: { total: number | null; prompt: number | null; completion: number | null; source: string | null; basis: string | null; list_date: string | null; list_is_old: boolean } | null;
   tokens: { prompt: number | null; cached: number | null; written: number | null; completion: number | null; reasoning: number | null; total: number | null };
   notes: string[];
   tools: { name: string | null; description: string | null; chars: number }[];

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from telemetry.provider import find_genai_provider, find_provider, infer_provider
+from telemetry.provider import (
+    find_genai_provider,
+    find_provider,
+    infer_provider,
+    is_paid_by_subscription,
+)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +36,7 @@ from telemetry.provider import find_genai_provider, find_provider, infer_provide
         ("smollama.com", None),
         ("api.openai.com.evil.example", None),
         ("openai.com", None),
+        ("chatgpt.com", "openai"),
         ("localhost", None),
         ("127.0.0.1", None),
         ("::1", None),
@@ -74,3 +80,23 @@ def test_what_the_settings_name_wins() -> None:
     """Over what the host tells."""
     assert find_provider("mine", "api.openai.com") == "mine"
     assert find_provider(None, "api.openai.com") == "openai"
+
+
+@pytest.mark.parametrize(
+    ("host", "betas", "pays"),
+    [
+        ("chatgpt.com", "", True),
+        ("api.githubcopilot.com", "", True),
+        ("api.business.githubcopilot.com.", "", True),
+        ("api.anthropic.com", "claude-code-20250219, oauth-2025-04-20", True),
+        ("gateway.internal", "oauth-2025-04-20", True),
+        ("api.anthropic.com", "claude-code-20250219", False),
+        ("api.anthropic.com", "no-oauth-2025", False),
+        ("api.openai.com", "", False),
+        ("notchatgpt.com", "", False),
+        (None, "", False),
+    ],
+)
+def test_a_login_is_known_by_its_host_or_its_beta(host: str | None, betas: str, pays: bool) -> None:
+    """Nobody looks at the key."""
+    assert is_paid_by_subscription(host, betas) is pays

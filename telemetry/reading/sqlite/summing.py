@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.fact import Form
-from telemetry.facts import GROUPED, SUMMED
+from telemetry.facts import GROUPED, LIST_BASIS, SUMMED
 from telemetry.reading.engine import AMOUNTS, LAST_SEQ
 from telemetry.reading.sqlite.walking import walk_back
 from telemetry.store.calls import IS_CALL, IS_DERIVED
@@ -56,10 +56,15 @@ _TEXTS: Final = frozenset(GROUPED.values())
 
 _COUNTS: Final = frozenset(fact.name for fact in SUMMED if fact.form is Form.COUNT)
 
+_COST: Final = limited("cost_usd", MAX_COST_USD)
+
+_IS_LISTED: Final = f"cost_basis = '{LIST_BASIS}'"
+
 _OF_CALLS: Final = {
     "calls": "count(*)",
     "failed_calls": "count(*) FILTER (WHERE status = 'ERROR')",
     "priced": "count(cost_usd)",
+    "list_usd": f"sum({_COST}) FILTER (WHERE {_IS_LISTED})",
     "lone_calls": "count(*) FILTER (WHERE run IS NULL)",
     "last_call_seq": "max(seq)",
 }
@@ -72,6 +77,7 @@ _OF_ROWS: Final = {
     "errors": "count(*) FILTER (WHERE status = 'ERROR')",
     "failed_calls": f"count(*) FILTER (WHERE {IS_CALL} AND status = 'ERROR')",
     "priced": f"count(cost_usd) FILTER (WHERE {IS_CALL})",
+    "list_usd": f"sum({_COST}) FILTER (WHERE {IS_CALL} AND {_IS_LISTED})",
     "output_ms": (
         f"sum({limited('(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000', MAX_OUTPUT_MS)})"
         " FILTER (WHERE completion_tokens > 0)"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from opentelemetry.util.types import Attributes
 
     from codec.parts import Message
+    from telemetry.pricing.span_cost import FoundCost
     from telemetry.privacy.mask import Mask
 
 MAX_CACHED_SPAN_NAMES: Final = 256
@@ -68,10 +69,12 @@ class FinishedSpan(ReadableSpan):
     Attributes:
         mask: the mask that was applied to its texts; ``None`` if nothing was hidden.
         messages: the messages of the request.
+        price: what is known of its cost; ``None`` if nobody looked.
     """
 
     mask: Mask | None = None
     messages: Sequence[Message] = ()
+    price: FoundCost | None = None
 
     @property
     def attributes(self) -> Attributes:

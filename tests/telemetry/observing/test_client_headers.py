@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.observing.client_headers import MAX_AGENT_CHARS, MAX_RETRIES, read_caller
+from telemetry.observing.client_headers import (
+    MAX_AGENT_CHARS,
+    MAX_RETRIES,
+    read_betas,
+    read_caller,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +61,10 @@ def test_what_is_no_number_is_a_first_attempt(headers: list[tuple[str, str]]) ->
     assert agent is None or 0 < len(agent) <= MAX_AGENT_CHARS
     if not any(value.isdecimal() or value.startswith("attempt=") for _, value in headers):
         assert retry == 0
+
+
+def test_betas_are_joined() -> None:
+    """A client may send several headers."""
+    headers = (("anthropic-beta", "a,b"), ("x", "y"), ("anthropic-beta", "oauth-1"))
+    assert read_betas(headers) == "a,b,oauth-1"
+    assert read_betas(()) == ""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from msgspec.structs import replace
 
+from telemetry.frames.frame import Begin
 from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.observer import Observer
 from tests.telemetry.observed import chat_answer, content, observe
@@ -101,3 +103,23 @@ def test_of_a_hidden_request_nothing_is_taken(by: str) -> None:
     assert exchange.hides_content is (by == "header")
     assert "secret" not in repr(exchange.context)
     assert exchange.context.session_id == "s-1"
+
+
+@pytest.mark.parametrize(
+    ("host", "headers", "pays"),
+    [
+        ("api.anthropic.com", [("anthropic-beta", "oauth-2025-04-20")], True),
+        ("chatgpt.com", [], True),
+        ("api.anthropic.com", [("anthropic-beta", "x")], False),
+    ],
+)
+def test_a_subscription_is_known_by_host_or_beta(
+    host: str,
+    headers: list[tuple[str, str]],
+    pays: bool,
+) -> None:
+    """Not by the key, which no frame has."""
+    first, *others = exchange_frames(ANSWER, request_headers=headers)
+    assert isinstance(first, Begin)
+    exchange = observe([replace(first, server_address=host), *others])
+    assert exchange.is_subscription is pays

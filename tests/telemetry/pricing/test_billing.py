@@ -79,7 +79,26 @@ def test_every_kind_has_its_own_rate() -> None:
         output=1.0,
         reasoning=50.0,
         completion_audio=400.0,
+        saved=0.0,  # this cache costs more
     )
+
+
+@pytest.mark.parametrize(
+    ("tokens", "rates", "saved"),
+    [
+        (Usage(prompt=10, cache_read=4), Rates(input=2.0, cache_read=0.5), 6e-6),
+        (Usage(prompt=10, cache_read=0), Rates(input=2.0, cache_read=0.5), 0.0),
+        (Usage(prompt=10, cache_read=4), Rates(input=2.0), 0.0),
+        (Usage(prompt=10), Rates(input=2.0, cache_read=0.5), None),
+        (Usage(prompt=None, cache_read=4), Rates(input=2.0, cache_read=0.5), None),
+        (Usage(prompt=10, cache_read=4), Rates(output=2.0), None),
+    ],
+)
+def test_a_cache_saves_the_difference_to_ordinary_input(
+    tokens: Usage, rates: Rates, saved: float | None
+) -> None:
+    """Nothing where its tokens cost as much, and it is unknown where one of the two is."""
+    assert bill(tokens, rates, SOURCE).saved == saved
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def price(catalogue: Catalogue, *models: str, **members: Any) -> SpanCost | None
     response = make_response(service_tier=members.pop("service_tier", None))
     at = {"provider": "openai", "start_ns": AT_NS, "response": response}
     exchange = make_exchange(**{**at, **members})
-    return catalogue.price([Step(None, tokens)], models, exchange, NO_CHARGES)
+    return catalogue.find([Step(None, tokens)], models, exchange, NO_CHARGES).cost
 
 
 @pytest.fixture

@@ -160,6 +160,7 @@ def test_the_figure_of_the_contract() -> None:
         input=0.00009,
         cache_read=0.00003,
         output=0.00012,
+        saved=0.00003,
     )
 
 
@@ -414,9 +415,11 @@ def test_details_that_do_not_make_up_the_shares_are_left_out(
         },
     )
     cost = listing(input="1", output="1").price(TOKENS, None, AT)
-    assert cost == SpanCost(source=CostSource.GENAI_PRICES, prompt=1.0, completion=2.0, total=4.0)
+    assert cost == SpanCost(
+        source=CostSource.GENAI_PRICES, prompt=1.0, completion=2.0, total=4.0, saved=0.0
+    )
     given = {f.name for f in fields(SpanCost) if getattr(cost, f.name) is not None}
-    assert given == {"source", "prompt", "completion", "total"}
+    assert given == {"source", "prompt", "completion", "total", "saved"}
 
 
 TIERED = TieredPrices(base=Decimal(1), tiers=[Tier(start=100, price=Decimal(9))])

@@ -139,6 +139,7 @@ def test_a_server_of_somebodys_own_is_billed_by_the_settings_alone() -> None:
         input=0.0,
         cache_read=0.0,
         output=0.0,
+        saved=0.0,
     )
 
 

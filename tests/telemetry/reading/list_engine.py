@@ -60,6 +60,11 @@ _AMOUNTS: dict[str, Amount] = {
     **{fact.name: _total(fact.get, MAX_TOKENS) for fact in SUMMED},
     "cost_usd": _total(_GET["cost_usd"], MAX_COST_USD),
     "priced": _number(lambda row: row.columns.cost_usd is not None),
+    "list_usd": _total(
+        lambda row: row.columns.cost_usd if row.columns.cost_basis == "list" else None,
+        MAX_COST_USD,
+    ),
+    "saved_usd": _total(_GET["saved_usd"], MAX_COST_USD),
     "output_ms": _total(_output_ms, MAX_OUTPUT_MS),
     "tools": _number(_is_tool),
     "tool_errors": _number(_is_tool, _has_failed),

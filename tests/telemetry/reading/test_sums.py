@@ -78,6 +78,13 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
             calls=len(of_group),
             errors=sum(row.status == "ERROR" for row in of_group),
             priced=sum(row.columns.cost_usd is not None for row in of_group),
+            list_usd=about(
+                math.fsum(
+                    row.columns.cost_usd or 0
+                    for row in of_group
+                    if row.columns.cost_basis == "list"
+                )
+            ),
             output_ms=sum(
                 (row.end_ns - row.start_ns - (row.columns.ttft_ns or 0)) // 1_000_000
                 for row in of_group
@@ -88,6 +95,7 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
                 "completion_tokens": sum(row.completion_tokens or 0 for row in of_group),
                 "cached_tokens": sum(row.columns.cached_tokens or 0 for row in of_group),
                 "cost_usd": about(math.fsum(row.columns.cost_usd or 0 for row in of_group)),
+                "saved_usd": about(math.fsum(row.columns.saved_usd or 0 for row in of_group)),
             },
             ranks={
                 "duration_ns": rank([row.end_ns - row.start_ns for row in of_group]),
@@ -133,6 +141,8 @@ calls = st.lists(
             ttft_ns=st.none() | st.integers(0, 10_000_000),
             cost_usd=st.none() | st.floats(0, 9),
             cached_tokens=st.none() | st.integers(0, 9),
+            saved_usd=st.none() | st.floats(0, 9),
+            cost_basis=st.sampled_from([None, "list"]),
         ),
     ),
     max_size=8,

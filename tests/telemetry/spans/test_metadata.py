@@ -14,6 +14,7 @@ from codec.usage import Usage
 from telemetry.conversation_position import ConversationPosition
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.observing.exchange import ClientContext, Exchange, Outcome
+from telemetry.pricing.span_cost import CostBasis, CostSource, SpanCost
 from telemetry.semconv import MetadataMember
 from telemetry.spans.metadata import MAX_METADATA_BYTES, build_metadata, dump_metadata
 from tests.telemetry.exchanges import (
@@ -92,7 +93,9 @@ def test_every_member_that_applies() -> None:
         "refused_choices": [1],
         "usage_source": "provider",
         "usage_raw": USAGE,
-        "cost_source": "provider",
+        "cost_source": "genai-prices",
+        "cost_basis": "list",
+        "cost_list_date": "2026-11-09",
         "rate_limits": {"x-ratelimit-remaining-tokens": "9"},
         "headers": {"request": {"user-agent": "a"}, "response": {"cf-ray": "r"}},
         "anomalies": ["foreign_chunk"],
@@ -111,7 +114,10 @@ def test_every_member_that_applies() -> None:
         "left_out_with_usage": ["timings"],
         "cut": {"llm.tools": 600},
     }
-    assert build_metadata(exchange, {"llm.tools": 600}, "provider") == wanted
+    cost = SpanCost(
+        source=CostSource.GENAI_PRICES, basis=CostBasis.LIST, list_date="2026-11-09", total=1.0
+    )
+    assert build_metadata(exchange, {"llm.tools": 600}, cost) == wanted
     # A chat has an attribute for its model, no verdict, and nothing that is only counted.
     of_others = {"model", "flagged", "flagged_categories", "partial_images", "output_bytes"}
     assert wanted.keys() | of_others == {member.value for member in MetadataMember}

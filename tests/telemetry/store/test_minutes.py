@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,16 +44,22 @@ SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), coun
     count(*) FILTER (WHERE status = 'ERROR'), total(prompt_tokens), total(completion_tokens),
     total(cost_usd), count(cost_usd), total(cached_tokens),
     total((end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000)
-        FILTER (WHERE completion_tokens > 0)
+        FILTER (WHERE completion_tokens > 0),
+    total(saved_usd), total(cost_usd) FILTER (WHERE cost_basis = 'list')
 FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
+
+
+def about(amount: float | None) -> Any:
+    """A sum of floats, in whichever order they were added and subtracted."""
+    return pytest.approx(amount or 0.0)
 
 
 def check(path: Path) -> list[MinuteSums]:
     """The sums are those that SQLite makes of the spans; return them."""
     with contextlib.closing(sqlite3.connect(path)) as connection:
         counted = [
-            MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:]))
+            MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:11], *map(about, row[11:])))
             for row in connection.execute(COUNTED)
         ]
     with closing(connect_reader(path)) as reader:
@@ -83,6 +89,8 @@ CALLS = st.builds(
         upstream=st.sampled_from([None, "up-0"]),
         cost_usd=st.sampled_from([None, 0.0, 0.25]),
         cached_tokens=st.none() | st.integers(0, 9),
+        saved_usd=st.sampled_from([None, 0.125]),
+        cost_basis=st.sampled_from([None, "list"]),
     ),
 )
 
