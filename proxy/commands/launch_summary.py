@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
 from proxy.commands.console import open_console
-from proxy.commands.table import print_table
+from proxy.commands.table import describe_costs, format_dollars, print_table
 from proxy.commands.unobserved import print_unobserved
+from proxy.escape import escape_line
+from proxy.reading.costs import ASK_UNPRICED, GAP_CALLS, GAP_SECONDS, explain_gaps
 from telemetry.errors import StoreError
-from telemetry.finding.where import ALL_CALLS, ask_launch
+from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_launch, ask_word
 from telemetry.reading.stored_calls import open_calls
+from telemetry.reading.sums import NO_SUMS
 from telemetry.store.unobserved_calls import UPGRADE
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ def wait_for_calls(store: Path, launch: tuple[str, str]) -> None:
 
 
 def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err: TextIO) -> None:
-    """Print a table of the last calls of a launch, and how many were not observed.
+    """Print the last calls of a launch, what all come to, and how many were not observed.
 
     Args:
         store: where they are.
@@ -70,12 +73,15 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
                 count = reader.count()
                 if count:
                     print_table(console, reader.rows(reversed(reader.numbers(MAX_ROWS))))
+                sums = [*_describe_sums(reader, launch)] if count else []
                 others = [] if own_ns is None else reader.unobserved(own_ns)
         except StoreError as error:
             console.out(f"spantap: the calls cannot be shown: {error}")
             return
         shown = f", the last {MAX_ROWS} of them above" if count > MAX_ROWS else ""
         if count:
+            for name, words in sums:
+                console.out(f"  {name:<7} {words}")
             calls_word = "call" if count == 1 else "calls"
             console.out(
                 f"spantap: {count:,} {calls_word}{shown}; "
@@ -87,6 +93,36 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
                 "`spantap help run` says which programs take their base URL from the environment"
             )
         print_unobserved(console, [one for one in others if not (count and _may_continue(one))])
+
+
+def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    """Describe what the calls of a launch come to, a line each."""
+    sums = calls.aggregate().total or NO_SUMS
+    totals = sums.totals
+    yield "calls", _count_failed(sums.calls, sums.errors)
+    cached = f" ({totals['cached_tokens']:,} cached)" if totals["cached_tokens"] else ""
+    yield (
+        "tokens",
+        f"{totals['prompt_tokens']:,} in{cached}, {totals['completion_tokens']:,} out",
+    )
+    unpriced = calls.that(ALL_CALLS.also(ask_launch(*launch), *ASK_UNPRICED))
+    gaps = explain_gaps(unpriced.page(GAP_CALLS, seconds=GAP_SECONDS).rows)
+    if sums.priced:
+        lacking = sums.calls - sums.priced
+        yield "cost", describe_costs(totals["cost_usd"], sums.list_usd, lacking)
+    elif gaps:
+        yield "cost", "unknown"
+    if totals["saved_usd"]:
+        yield "saved", f"{format_dollars(totals['saved_usd'])} by the provider's cache"
+    of_tools = ALL_ROWS.also(ask_launch(*launch), ask_word("kind", "TOOL"))
+    if (tools := calls.that(of_tools).aggregate().total) is not None:
+        yield "tools", _count_failed(tools.calls, tools.errors)
+    for gap in gaps:
+        yield "", escape_line(f"a cost is unknown: {gap.why}; {gap.mend}.")
+
+
+def _count_failed(count: int, failed: int) -> str:
+    return f"{count:,}, {failed:,} failed" if failed else f"{count:,}"
 
 
 def _may_continue(refused: UnobservedCalls) -> bool:

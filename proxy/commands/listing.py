@@ -16,6 +16,7 @@ from rich.text import Text
 from proxy.commands.table import COLUMNS, cell, format_duration, local_time, print_rows, print_table
 from proxy.processes import launch_channel
 from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
+from proxy.reading.costs import Gaps
 from proxy.reading.record import (
     build_call_record,
     build_open_record,
@@ -45,6 +46,7 @@ class Listing:
     Attributes:
         console: where it is printed.
         count: how many calls it has.
+        gaps: why costs of them are unknown.
         last_seq: the largest number of a listed call; 0 if none is listed.
         last_start_ns: when the last listed call began; ``None`` if none is listed.
 
@@ -57,6 +59,7 @@ class Listing:
 
     def __init__(self, console: Console, reader: Calls, *, as_json: bool, full: bool) -> None:
         self.count = 0
+        self.gaps = Gaps()
         self.last_seq = 0
         self.last_start_ns: int | None = None
         self.console = console
@@ -94,6 +97,7 @@ class Listing:
     def _mark(self, rows: Iterator[SpanSummary]) -> Iterator[SpanSummary]:
         for row in rows:
             self.count += 1
+            self.gaps.add(row)
             self.last_seq = max(self.last_seq, row.seq)
             self.last_start_ns = row.start_ns
             yield row

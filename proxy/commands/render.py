@@ -23,6 +23,8 @@ from proxy.commands.message_lines import (
 from proxy.commands.table import cell, format_dollars, format_duration, local_time, outcome_cell
 from proxy.escape import escape, escape_line
 from proxy.reading.call_order import order_messages
+from proxy.reading.costs import describe_list, explain_gap
+from telemetry.facts import LIST_BASIS
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 from telemetry.store.calls import is_call
@@ -180,11 +182,7 @@ def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         yield fact_line("request id", call.request_id)
     if tokens := ", ".join(_tokens(call)) or ("none reported" if is_a_call else ""):
         yield fact_line("tokens", tokens)
-    if call.cost_usd is not None:
-        source = metadata.get(MetadataMember.COST_SOURCE)
-        yield fact_line(
-            "cost", f"{format_dollars(call.cost_usd)}" + (f" ({source})" if source else "")
-        )
+    yield from _cost_lines(call)
     if call.finish_reason or (is_a_call and call.gives_reason):
         yield fact_line("finish", call.finish_reason or "none came")
     if place := _place(call):
@@ -213,6 +211,8 @@ def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         MetadataMember.OUTCOME,
         MetadataMember.COST_SOURCE,
         MetadataMember.HEADERS,
+        MetadataMember.COST_BASIS,
+        MetadataMember.COST_LIST_DATE,
     }
     if rest := {key: value for key, value in metadata.items() if key not in shown}:
         yield fact_line("metadata", write_compact(rest))
@@ -232,6 +232,28 @@ def _head_lines(call: RecordedCall) -> Iterator[Line]:
         arrow = "> " if side == "request" else "< "
         text = Text(arrow, style="dim").append(f"{escape_line(name)}: ", style="dim")
         yield 2, text.append(escape_line(value), style="not dim")
+
+
+def _cost_lines(call: RecordedCall) -> Iterator[Line]:
+    """Show the cost, where it comes from and what it means; or why it is unknown."""
+    columns, metadata = call.summary.columns, call.metadata
+    if (cost := call.cost_usd) is not None:
+        words = format_dollars(cost)
+        sources = [metadata.get(MetadataMember.COST_SOURCE)]
+        if isinstance(day := metadata.get(MetadataMember.COST_LIST_DATE), str):
+            sources.append(describe_list(day, call.summary.start_ns))
+        if known := ", ".join(str(source) for source in sources if source):
+            words += f" ({known})"
+        if metadata.get(MetadataMember.COST_BASIS) == LIST_BASIS:
+            words += ": the list price; a subscription pays"
+        yield fact_line("cost", words)
+    if columns.saved_usd:
+        yield fact_line("saved", f"{format_dollars(columns.saved_usd)} by the provider's cache")
+    if columns.cost_gap is not None:
+        gap = explain_gap(columns.cost_gap, call.summary.model, columns.upstream)
+        yield fact_line("cost" if cost is None else "", f"unknown: {gap.why}", style="yellow")
+        if gap.mend:
+            yield fact_line("", gap.mend)
 
 
 def _timings(call: RecordedCall) -> Iterator[str]:

@@ -15,14 +15,17 @@ from proxy.commands.runs import describe_ending
 from proxy.commands.table import (
     Column,
     cell,
+    describe_costs,
+    format_cost,
     format_dollars,
     format_duration,
     local_time,
     print_rows,
+    write_call_cost,
 )
 from proxy.escape import escape_line
 from proxy.reading.run_record import find_preview, find_times
-from telemetry.facts import NO_COLUMNS
+from telemetry.facts import LIST_BASIS, NO_COLUMNS
 from telemetry.reading.runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
 
@@ -109,8 +112,10 @@ def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> I
     yield fact_line("tools", _count(sums.tools, sums.tool_errors))
     yield fact_line("tokens", _tokens(sums) or "none reported")
     if sums.cost_usd is not None:
-        some = f", of {sums.priced} of the calls" if sums.priced < sums.calls else ""
-        yield fact_line("cost", f"{format_dollars(sums.cost_usd)}{some}")
+        unpriced = sums.calls - sums.priced
+        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, unpriced))
+    if sums.saved_usd:
+        yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")
     if others := _describe_others(sums, nodes):
         yield fact_line("sub-agents", others)
 
@@ -139,10 +144,11 @@ def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
     prompts = [row.prompt_tokens for row in calls if row.prompt_tokens is not None]
     answers = [row.completion_tokens for row in calls if row.completion_tokens is not None]
     costs = [row.columns.cost_usd for row in calls if row.columns.cost_usd is not None]
+    listed = [row.columns.cost_usd or 0 for row in calls if row.columns.cost_basis == LIST_BASIS]
     for amounts, unit in ((prompts, "in"), (answers, "out")):
         if amounts:
             words += f", {sum(amounts):,} {unit}"
-    return f"{words}, {format_dollars(sum(costs))}" if costs else words
+    return f"{words}, {format_cost(sum(costs), sum(listed))}" if costs else words
 
 
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:
@@ -238,7 +244,6 @@ def _print_steps(console: Console, nodes: Sequence[Node]) -> None:
     for node in nodes:
         row = node.row
         columns = NO_COLUMNS if row is None else row.columns
-        cost = columns.cost_usd
         rows.append(
             {
                 _AT: Text(f"+{format_duration(node.start_ns - begin_ns)}", style="dim"),
@@ -248,7 +253,7 @@ def _print_steps(console: Console, nodes: Sequence[Node]) -> None:
                 _IN: _amount(None if row is None else row.prompt_tokens),
                 _CACHED: _amount(columns.cached_tokens),
                 _OUT: _amount(None if row is None else row.completion_tokens),
-                _COST: _amount(None if cost is None else format_dollars(cost)),
+                _COST: _amount(write_call_cost(columns)),
                 _FINISH: _finish(row),
                 _ID: Text(row.span_id if row else ""),
             }

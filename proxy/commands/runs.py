@@ -13,7 +13,7 @@ from rich.text import Text
 from proxy.commands.table import (
     Column,
     cell,
-    format_dollars,
+    format_cost,
     format_duration,
     local_time,
     print_rows,
@@ -94,7 +94,8 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
     yield cell(sums.cached_tokens)
     yield cell(sums.completion_tokens)
     star = "*" if sums.priced < sums.calls else ""
-    yield cell(None if sums.cost_usd is None else f"{format_dollars(sums.cost_usd)}{star}")
+    cost = None if sums.cost_usd is None else format_cost(sums.cost_usd, sums.list_usd)
+    yield cell(cost and f"{cost}{star}")
     yield cell(format_duration(end_ns - start_ns))
     yield describe_ending(sums, ended_by)
 

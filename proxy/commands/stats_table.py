@@ -14,6 +14,7 @@ from rich.text import Text
 from proxy.commands.table import (
     Column,
     cell,
+    format_cost,
     format_dollars,
     format_duration,
     local_time,
@@ -41,14 +42,16 @@ _NUMBERS = (
     Column("errors", 6, rank=3, is_number=True),
     Column("in", 8, rank=5, is_number=True),
     Column("out", 8, rank=6, is_number=True),
-    Column("cached", 6, rank=10, is_number=True),
+    Column("cached", 6, rank=12, is_number=True),
     Column("out/s", 6, rank=9, is_number=True),
     Column("took p50", 8, rank=7, is_number=True),
-    Column("p90", 7, rank=11, is_number=True),
-    Column("p99", 7, rank=12, is_number=True),
+    Column("p90", 7, rank=13, is_number=True),
+    Column("p99", 7, rank=14, is_number=True),
     Column("ttft p50", 8, rank=8, is_number=True),
-    Column("ttft p90", 8, rank=13, is_number=True),
-    Column("ttft p99", 8, rank=14, is_number=True),
+    Column("ttft p90", 8, rank=15, is_number=True),
+    Column("ttft p99", 8, rank=16, is_number=True),
+    Column("saved", 7, rank=10, is_number=True),
+    Column("unpriced", 8, rank=11, is_number=True),
     Column("cost", 8, rank=4, is_number=True),
 )
 """The columns after the first, in their order on a line."""
@@ -136,6 +139,8 @@ def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> Jso
         "output_tokens_per_second": _speed(sums),
         "cost_usd": totals["cost_usd"] if sums.priced else None,
         "priced": sums.priced,
+        "list_usd": sums.list_usd if sums.priced else None,
+        "saved_usd": totals["saved_usd"] if sums.priced else None,
         "duration_ms": _ranks_record(ranks["duration_ns"]),
         "ttft_ms": _ranks_record(ranks["ttft_ns"]),
     }
@@ -173,14 +178,16 @@ def _cells(sums: CallSums) -> Iterator[Text]:
     for name in ("duration_ns", "ttft_ns"):
         for rank_ns in sums.ranks[name].shown:
             yield cell(None if rank_ns is None else format_duration(rank_ns))
-    yield _dollars(totals["cost_usd"], sums.priced, sums.calls)
+    yield cell(format_dollars(totals["saved_usd"]) if sums.priced else None)
+    yield cell(sums.calls - sums.priced)
+    yield _dollars(totals["cost_usd"], sums.priced, sums.calls, sums.list_usd)
 
 
-def _dollars(amount: float, priced: int, calls: int) -> Text:
+def _dollars(amount: float, priced: int, calls: int, list_usd: float = 0.0) -> Text:
     """Write an amount, with a star if it is known only for some calls."""
     if not priced:
         return cell(None)
-    return cell(f"{format_dollars(amount)}{'*' if priced < calls else ''}")
+    return cell(f"{format_cost(amount, list_usd)}{'*' if priced < calls else ''}")
 
 
 def _share(sums: CallSums) -> float | None:

@@ -18,10 +18,12 @@ from telemetry.errors import ConfigurationError, FilterError, StoreError, StoreU
 from telemetry.reading.stored_calls import open_calls
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
     from typing import Self, TextIO
 
+    from proxy.reading.costs import Gap
     from telemetry.reading.calls import Calls
 
 
@@ -74,6 +76,11 @@ class StoreCommand:
     def tell(self, words: str, *lines: str) -> None:
         """Print one line; further lines are escaped already."""
         self.complaints.out("\n".join((f"{self._name}: {escape_line(words)}", *lines)))
+
+    def tell_gaps(self, gaps: Iterable[Gap]) -> None:
+        """Say why costs are unknown, and what gives them, a line each."""
+        for gap in gaps:
+            self.tell(f"a cost is unknown: {gap.why}; {gap.mend}.")
 
     def fail(self, words: str) -> int:
         """Say why something cannot be done, and return the exit status for that."""

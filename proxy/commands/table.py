@@ -17,7 +17,7 @@ from rich.text import Text
 
 from proxy.escape import escape_line
 from telemetry.fact import Form
-from telemetry.facts import FACTS
+from telemetry.facts import FACTS, LIST_BASIS
 from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from telemetry.fact import Fact, TerminalColumn
+    from telemetry.facts import CallColumns
     from telemetry.store.rows import SpanSummary
 
 WIDE_COLUMNS: Final = 150
@@ -228,6 +229,29 @@ def format_dollars(amount: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def format_cost(cost_usd: float, list_usd: float | None = None) -> str:
+    """Write a cost, and apart from it the part of it that is a list price, as a subscription pays.
+
+    >>> format_cost(0.25), format_cost(0.25, 0.25), format_cost(0.35, 0.25)
+    ('$0.25', '$0.25 list', '$0.1 + $0.25 list')
+    """
+    if not list_usd:
+        return format_dollars(cost_usd)
+    spent = round(cost_usd - list_usd, 12)
+    listed = f"{format_dollars(list_usd)} list"
+    return f"{format_dollars(spent)} + {listed}" if spent > 0 else listed
+
+
+def describe_costs(cost_usd: float, list_usd: float | None, unpriced: int) -> str:
+    """Describe what calls cost, and how many others have no price.
+
+    >>> describe_costs(0.25, None, 2)
+    '$0.25, 2 calls have no price'
+    """
+    have = "1 call has" if unpriced == 1 else f"{unpriced:,} calls have"
+    return format_cost(cost_usd, list_usd) + (f", {have} no price" if unpriced else "")
+
+
 def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
     for draw in _CELLS:
         yield draw(call, zone)
@@ -250,6 +274,14 @@ def cell(value: object, limit: int = MAX_CELL_CHARACTERS) -> Text:
     return cut_text(Text(escape_line(str(value))), limit)
 
 
+def write_call_cost(columns: CallColumns) -> str | None:
+    """Write what a call cost; ``None`` if that is not known."""
+    cost = columns.cost_usd
+    if cost is None:
+        return None
+    return format_cost(cost, cost if columns.cost_basis == LIST_BASIS else None)
+
+
 def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
     """Convert a time to a zone, by default the local one."""
     # By whole microseconds, because a float of seconds cannot hold today's nanoseconds.
@@ -264,6 +296,8 @@ def _make_drawer(
     get, limit = fact.get, column.most_chars or MAX_CELL_CHARACTERS
     if fact.name == "outcome":
         return lambda call, _: outcome_cell(call, call.columns.error_type)
+    if fact.name == "cost_usd":
+        return lambda call, _: cell(write_call_cost(call.columns))
     if fact.form is Form.ID:
         return lambda call, _: Text(get(call), style="bold")
     if fact.form is Form.TIME:

@@ -131,6 +131,8 @@ def run_traces(
             if not listing.count and not options.follow:
                 described = _describe(wanted, options)
                 command.tell(f"no call{described} is recorded in {store} yet.")
+            if not options.as_json:
+                command.tell_gaps(listing.gaps.explain())
             if not (wanted or options.as_json or options.launch or options.follow):
                 print_unobserved(console, reader.unobserved())
     return command.status

@@ -215,6 +215,8 @@ def build_sums(sums: RunSums | ConversationSums) -> JsonObject:
         "completion_tokens": sums.completion_tokens,
         "cost_usd": sums.cost_usd,
         "priced": sums.priced,
+        "list_usd": sums.list_usd,
+        "saved_usd": sums.saved_usd,
     }
 
 

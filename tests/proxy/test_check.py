@@ -71,6 +71,7 @@ def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) 
         "upstream 'default'",
         "upstream 'default'",
         "content",
+        "cost",
         "store",
         "disk",
         "OTLP",

@@ -182,6 +182,8 @@ def test_json_has_every_number_of_a_run(store: Path) -> None:
         "completion_tokens": 20,
         "cost_usd": 0.25,
         "priced": 1,
+        "list_usd": None,
+        "saved_usd": None,
     }
 
 
@@ -210,7 +212,7 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
         "  calls       2, 1 failed",
         "  tools       2, 1 failed",
         "  tokens      200 in (160 cached), 20 out",
-        "  cost        $0.25, of 1 of the calls",
+        "  cost        $0.25, 1 call has no price",
         "  sub-agents  1 call, 100 in, 10 out, $0.25",
         "",
     ]

@@ -53,6 +53,19 @@ WANTED: tuple[Wanted, ...] = (
         why="Metadata has the fields of both heads that help.",
     ),
     Wanted(
+        where=r".*",
+        what=r',? ?\\*"(?:list_usd|saved_usd|cost_basis|cost_gap|cost_list_date)\\*":'
+        r' ?(?:\\*"[^"\\]*\\*"|[-+.\de]+|null)',
+        why="Costs say what they mean, how old their prices are, why they are unknown and what a"
+        " cache saved.",
+    ),
+    Wanted(
+        where=r".*: command",
+        what=r"\$(?=\d)| USD\b| *\b(?:saved|unpriced)\b",
+        why="A dollar sign stands before amounts. Sums say what was saved and how many calls have"
+        " no price.",
+    ),
+    Wanted(
         where=r"damaged: command stats",
         what=r"(?s).*",
         why="A damaged count of calls left these without percentiles.",

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, TextIO
 
 from proxy.commands.check.certificates import check_certificates
+from proxy.commands.check.costs import check_costs
 from proxy.commands.check.findings import good, note, print_findings
 from proxy.commands.check.ports import (
     check_file_limit,
@@ -53,6 +54,7 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     yield from check_certificates(settings)
     yield from check_upstreams(settings)
     yield from check_content(settings, environ)
+    yield from check_costs(settings)
     yield from check_store(settings, sends=sends_spans(environ))
     yield from check_backend(environ, other=_describe_running(settings))
 

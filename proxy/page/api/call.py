@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from codec.members import object_of
+from codec.members import object_of, string_of
 from proxy.page.api.found_calls import find_before, find_call
 from proxy.page.api.growth import NOTHING_BEFORE, find_growth
 from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS, build_heads, measure_message
@@ -20,11 +20,14 @@ from proxy.page.api.rows import build_row
 from proxy.page.api.slices import write_tool
 from proxy.reading.call_order import find_question
 from proxy.reading.record import build_limit_record
+from proxy.reading.costs import OLD_DAYS, count_days
+from telemetry.pricing.span_cost import CostBasis, CostSource
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY, MetadataMember
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from enum import StrEnum
 
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
@@ -149,11 +152,21 @@ def _describe_cost(call: RecordedCall) -> JsonObject | None:
     if total is None:
         return None
     attributes = call.span.attributes
+    day = string_of(call.metadata.get(MetadataMember.COST_LIST_DATE))
     return {
         "total": total,
         "prompt": _number(attributes.get(SpanAttributes.LLM_COST_PROMPT)),
         "completion": _number(attributes.get(SpanAttributes.LLM_COST_COMPLETION)),
+        "source": _one_of(CostSource, call.metadata.get(MetadataMember.COST_SOURCE)),
+        "basis": _one_of(CostBasis, call.metadata.get(MetadataMember.COST_BASIS)),
+        "list_date": day,
+        "list_is_old": day is not None and (count_days(day, call.summary.start_ns) or 0) > OLD_DAYS,
     }
+
+
+def _one_of(words: type[StrEnum], value: object) -> str | None:
+    """Return a value that is one of some words; the record may be damaged."""
+    return value if isinstance(value, str) and value in set(words) else None
 
 
 def _describe_tokens(call: RecordedCall) -> JsonObject:

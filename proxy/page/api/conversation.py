@@ -112,6 +112,7 @@ def _build_bar(row: SpanSummary, depth: int, begin_ns: int) -> JsonObject:
         "cached_tokens": columns.cached_tokens,
         "completion_tokens": row.completion_tokens,
         "cost_usd": columns.cost_usd,
+        "cost_basis": columns.cost_basis,
         "ttft_ms": _since_ms(columns.ttft_ns, 0),
         "tools": columns.tools.split("\n") if isinstance(columns.tools, str) else [],
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.chat.rewrite import USAGE_REWRITE
 from codec.members import list_of, object_of
+from proxy.reading.costs import explain_gap
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
@@ -51,6 +52,10 @@ def _write(call: RecordedCall) -> Iterator[str]:
     if near := [limit for limit in call.limits if limit.is_near]:
         names = _names([f"{limit.left:.0%} of {limit.name}" for limit in near])
         yield f"little was left of the provider's rate limits: {names}"
+    columns = call.summary.columns
+    if columns.cost_gap is not None:
+        gap = explain_gap(columns.cost_gap, call.summary.model, columns.upstream)
+        yield f"the cost is unknown: {gap.why}" + (f"; {gap.mend}" if gap.mend else "")
     if metadata.get(MetadataMember.USAGE_SOURCE) == "none":
         yield "the provider reported no tokens"
     if refused := list_of(metadata.get(MetadataMember.REFUSED_CHOICES)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.page.api.parameters import MAX_NUMBER
 from proxy.page.api.rows import build_row, write_time
 from proxy.page.errors import PageError
+from proxy.reading.costs import ASK_UNPRICED, GAP_CALLS, GAP_SECONDS, explain_gaps
 from telemetry.reading.sums import NO_SUMS
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
+    from proxy.reading.costs import Gap
     from telemetry.reading.calls import Calls
     from telemetry.reading.sums import Aggregate, CallSums
 
@@ -61,11 +63,15 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
         raise PageError("filter", "statistics take conditions alone, and no text", position=0)
     since, until = _read_times(reader, parameters)
     step = _find_step(since, until)
-    chosen = reader.that(
-        wanted.where().also(since_ns=since * _MINUTE_NS, until_ns=until * _MINUTE_NS)
-    )
+    within = wanted.where().also(since_ns=since * _MINUTE_NS, until_ns=until * _MINUTE_NS)
+    chosen = reader.that(within)
     aggregate = chosen.aggregate("model", "upstream", step_seconds=step, seconds=SUM_SECONDS)
     notable = chosen.notable(LISTED, LIST_SECONDS)
+    total = aggregate.total
+    gaps: list[Gap] = []
+    if total is not None and total.priced < total.calls:
+        unpriced = reader.that(within.also(*ASK_UNPRICED))
+        gaps = explain_gaps(unpriced.page(GAP_CALLS, seconds=GAP_SECONDS / 2).rows)
     return {
         "from": write_time(since * _MINUTE_NS),
         "to": write_time(until * _MINUTE_NS),
@@ -84,6 +90,7 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
             for one in notable.failed
             for row in _build_rows(reader, [one.last_seq])
         ],
+        "unpriced": [{"why": gap.why, "mend": gap.mend} for gap in gaps],
         "complete": aggregate.is_whole and notable.is_whole,
     }
 
@@ -138,6 +145,8 @@ def _build_sums(sums: CallSums | None) -> JsonObject:
         "completion_tokens": tokens or None,
         "cost_usd": (totals["cost_usd"] or 0) if sums.priced else None,
         "priced": sums.priced,
+        "list_usd": sums.list_usd if sums.priced else None,
+        "saved_usd": (totals["saved_usd"] or 0) if sums.priced else None,
         "output_tokens_per_second": speed,
         "duration_ms": {
             "p50": None if ranks.p50_ns is None else ranks.p50_ns / 1e6,

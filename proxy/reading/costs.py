@@ -1,0 +1,112 @@
+"""What people are told of costs: what an amount means, and why one is unknown."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from telemetry.finding.where import ask_known, ask_word
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from telemetry.store.rows import SpanSummary
+
+OLD_DAYS: Final = 90
+"""A list of prices that is older is marked: providers change prices a few times a year."""
+
+MAX_GAPS: Final = 3
+"""How many reasons for unknown costs are told of many calls: enough to begin with."""
+
+MAX_MODEL_CHARS: Final = 80
+
+GAP_CALLS: Final = 100
+"""The newest calls without a cost, whose reasons are told of many calls."""
+
+GAP_SECONDS: Final = 0.2
+"""How long these are looked for: where all calls have a cost, all of them would be read."""
+
+_NO_USAGE: Final = "no_usage"
+
+ASK_UNPRICED: Final = (ask_known("cost_gap"), ask_word("cost_gap", _NO_USAGE, is_not=True))
+"""The conditions of calls whose cost is unknown for want of a price."""
+
+_WHY: Final = {
+    _NO_USAGE: "the answer has no counts of tokens, or they contradict each other",
+    "unknown_provider": "the list of prices has no provider at the upstream {upstream}",
+    "unknown_model": "the list of prices has no model {model}",
+    "unpriced_terms": "{model} has no price for the service tier, the speed or the place",
+    "unpriced_tool": "{model} used a tool of the provider's that has no price, or no count",
+    "unpriced_tokens": "{model} has no price for a kind of these tokens",
+}
+
+
+class Gap(NamedTuple):
+    """Why the cost of a call is unknown.
+
+    Attributes:
+        why: in words.
+        mend: what gives it a cost; empty if nothing does.
+    """
+
+    why: str
+    mend: str = ""
+
+
+def explain_gap(gap: str, model: str | None, upstream: str | None) -> Gap:
+    """Explain a value of the fact ``cost_gap``."""
+    name = json.dumps((model or "")[:MAX_MODEL_CHARS], ensure_ascii=False)
+    shown = name if model else "the model"
+    words = _WHY.get(gap, gap).format(model=shown, upstream=upstream or "of this call")
+    if gap == _NO_USAGE or gap not in _WHY:
+        return Gap(words)
+    rates = "input and output in dollars per million tokens"
+    if gap == "unpriced_tool":
+        rates += ", and web_search by the thousand"
+    of = f"model = {name}, " if model else ""
+    return Gap(words, f"write a [[price]] table with {of}{rates} into the settings' file")
+
+
+class Gaps:
+    """Collects why costs of many calls are unknown, each reason once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str | None, str | None], None] = {}
+
+    def add(self, row: SpanSummary) -> None:
+        """Add a call, if its cost is unknown for want of a price."""
+        gap = row.columns.cost_gap
+        if gap is not None and gap != _NO_USAGE and len(self._found) <= MAX_GAPS:
+            self._found[gap, row.model, row.columns.upstream] = None
+
+    def explain(self) -> list[Gap]:
+        """Explain up to :data:`MAX_GAPS` of them."""
+        return [explain_gap(*key) for key in [*self._found][:MAX_GAPS]]
+
+
+def explain_gaps(rows: Iterable[SpanSummary]) -> list[Gap]:
+    """Explain why costs of calls are unknown, each reason once."""
+    gaps = Gaps()
+    for row in rows:
+        gaps.add(row)
+    return gaps.explain()
+
+
+def describe_list(day: str, at_ns: int) -> str:
+    """Describe the list of prices of a day, with a mark if it is too old at a time.
+
+    >>> describe_list("2026-11-09", 1_795_000_000_000_000_000)
+    'list of 2026-11-09'
+    """
+    days = count_days(day, at_ns)
+    return f"list of {day}" + (f", {days} days old" if days is not None and days > OLD_DAYS else "")
+
+
+def count_days(day: str, at_ns: int) -> int | None:
+    """Count the days from a day such as ``2026-11-09`` to a time; ``None`` if it is no day."""
+    try:
+        then = date.fromisoformat(day)
+        return (datetime.fromtimestamp(at_ns / 1e9, UTC).date() - then).days
+    except (ValueError, OverflowError, OSError):
+        return None
