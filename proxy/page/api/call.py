@@ -19,8 +19,8 @@ from proxy.page.api.notes import write_notes
 from proxy.page.api.rows import build_row
 from proxy.page.api.slices import write_tool
 from proxy.reading.call_order import find_question
-from proxy.reading.record import build_limit_record
 from proxy.reading.costs import OLD_DAYS, count_days
+from proxy.reading.record import build_limit_record
 from telemetry.pricing.span_cost import CostBasis, CostSource
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY, MetadataMember

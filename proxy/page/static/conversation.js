@@ -6,7 +6,7 @@
  */
 import { get, latest } from "./api.js";
 import { context } from "./context.js";
-import { cachedShare, costWords, lasted } from "./conversations.js";
+import { cachedShare, lasted } from "./conversations.js";
 import { el, fill, Screen, throttle } from "./dom.js";
 import { condition } from "./filters.js";
 import { keys } from "./keys.js";
@@ -16,7 +16,7 @@ import { tabBar } from "./tabs.js";
 import { timeline } from "./timeline.js";
 import { topBar } from "./top.js";
 import { transcript } from "./transcript.js";
-import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
+import { costNotes, costs, count, duration, exact, line, moment, plural } from "./words.js";
 
 const TABS = ["transcript", "timeline", "context"];
 const NEWS_MS = 1_000;
@@ -118,7 +118,7 @@ class Conversation extends Screen {
       ["errors", one.errors ? el("a", { class: "bad", href: filter(" status:error") }, exact(one.errors)) : "0"],
       ["in", count(one.prompt_tokens), cachedShare(one)],
       ["out", count(one.completion_tokens)],
-      ["cost", dollars(one.cost_usd), costWords(one)],
+      ["cost", costs(one), costNotes(one).join(", ")],
       ["took", duration(lasted(one))],
     ];
     fill(

@@ -13,7 +13,7 @@ import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { link } from "./state.js";
 import { topBar } from "./top.js";
-import { clock, count, day, dollars, duration, exact, line, moment, plural } from "./words.js";
+import { clock, costNotes, costs, count, day, duration, exact, line, moment, plural } from "./words.js";
 
 const MAX_ROWS = 300;
 const PAGE = 100;
@@ -23,12 +23,6 @@ const NEWS_MS = 1_000;
 export function cachedShare(one) {
   if (!one.prompt_tokens || one.cached_tokens == null) return "";
   return `${Math.round((one.cached_tokens / one.prompt_tokens) * 100)} % cached`;
-}
-
-/** Costs, and of how many calls they are known. @param {any} one */
-export function costWords(one) {
-  if (one.cost_usd == null || !one.priced) return "";
-  return one.priced < one.calls ? `the cost of ${exact(one.priced)} of ${plural(one.calls, "call")}` : "";
 }
 
 /** @param {any} one */
@@ -177,6 +171,7 @@ class Conversations extends Screen {
     const cell = (/** @type {string} */ kind, /** @type {any[]} */ ...children) => el("td", { class: kind }, children);
     const number = (/** @type {string} */ name, /** @type {string} */ value) => el("td", { class: "number", "data-name": value === "–" ? null : name }, value);
     const asked = line(one.preview);
+    const notes = costNotes(one).join(", ");
     const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => this.rove(open) }, asked || el("em", { class: "dim" }, "not recorded"));
     fill(
       row,
@@ -187,7 +182,7 @@ class Conversations extends Screen {
       number("calls", exact(one.calls)), number("tools", one.tools ? exact(one.tools) : "–"),
       number("in", count(one.prompt_tokens)), cell("number wide dim", cachedShare(one).replace(" cached", "") || "–"),
       number("out", count(one.completion_tokens)),
-      el("td", { class: "number", title: costWords(one) || null }, costWords(one) && el("span", { "aria-hidden": "true" }, "≥ "), dollars(one.cost_usd), costWords(one) && el("span", { class: "hidden" }, ` ${costWords(one)}`)),
+      el("td", { class: "number", title: notes || null }, one.cost_usd != null && one.priced < one.calls && el("span", { "aria-hidden": "true" }, "≥ "), costs(one), notes && el("span", { class: "hidden" }, ` ${notes}`)),
       cell("number", duration(lasted(one))),
     );
     if (focused) row.querySelector("a")?.focus();

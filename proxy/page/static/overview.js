@@ -14,7 +14,7 @@ import { live } from "./live.js";
 import { sparkData } from "./spark.js";
 import { change, link, times } from "./state.js";
 import { topBar } from "./top.js";
-import { count, dollars, duration, exact, line, moment, plural } from "./words.js";
+import { costNotes, costs, count, dollars, duration, exact, line, moment, plural } from "./words.js";
 
 const NEWS_MS = 5_000;
 
@@ -103,6 +103,8 @@ class Overview extends Screen {
       this.sums(totals),
       el("section", { class: "over-time" }, el("header", null, el("h2", null, "Calls and errors"), key([["a", "calls"], ["error", "errors among them"]]),
         chosen && el("button", { onclick: () => change({ from: null, to: null, range: null }) }, "Any time"), el("a", { class: "button", href: this.calls() }, "Show these calls")), spark),
+      answer.unpriced.length > 0 && el("ul", { class: "notes" }, answer.unpriced.map((/** @type {any} */ gap) =>
+        el("li", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${gap.why}; ${gap.mend}.`))),
       this.models(),
       el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Dearest", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
       !complete && el("p", { class: "dim" }, "There was no time to look at all of these calls: durations and lists, and with a filter all figures, are of a part of them."),
@@ -116,14 +118,13 @@ class Overview extends Screen {
   /** @param {any} totals */
   sums(totals) {
     const { p50, p95 } = totals.duration_ms ?? {};
-    const part = totals.priced < totals.calls && totals.cost_usd != null ? `of ${exact(totals.priced)} calls` : "";
     /** @type {[string, string, string, string][]} */
     const sums = [
       ["calls", exact(totals.calls), "", this.calls()],
       ["errors", exact(totals.errors), percent(totals.errors / totals.calls), this.calls("status:error")],
       ["tokens in", count(totals.prompt_tokens), totals.cached_tokens == null ? "" : `${percent(share(totals))} cached`, this.calls("in>0")],
       ["tokens out", count(totals.completion_tokens), "", this.calls("out>0")],
-      ["cost", dollars(totals.cost_usd), part, this.calls("cost>0")],
+      ["cost", costs(totals), costNotes(totals).join(", "), this.calls("cost>0")],
       ["half took at most", duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
       ["1 in 20 took more than", duration(p95), "", this.calls(p95 == null ? "" : `dur>${ms(p95)}`)],
     ];
@@ -178,7 +179,7 @@ class Overview extends Screen {
       el("td", { class: "number" }, one.errors ? el("a", { class: "bad", href: this.calls(...mine, "status:error") }, `${exact(one.errors)} · ${percent(one.errors / one.calls)}`) : "0"),
       cell("", count(one.prompt_tokens)), el("td", { class: "number wide" }, percent(share(one))), cell("", count(one.completion_tokens)),
       el("td", { class: "number wide" }, one.output_tokens_per_second == null ? "–" : one.output_tokens_per_second.toFixed(0)),
-      cell("", dollars(one.cost_usd), "cost>0"),
+      cell("", costs(one), "cost>0"),
       el("td", { class: "drawn wide" }, one.cost_usd != null && bar({ parts: [["a", one.cost_usd]], most: dearest })),
       cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p95), `dur>${ms(p95)}`),
       el("td", { class: "drawn wide" }, p95 != null && bar({ parts: [["a", p50 ?? 0], ["b", p95 - (p50 ?? 0)]], most: slowest })),

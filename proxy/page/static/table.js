@@ -43,6 +43,11 @@ const CELLS = {
     write(cell, count(item.prompt_tokens));
     cell.title = item.cached_tokens == null ? "" : `${exact(item.cached_tokens)} of ${exact(item.prompt_tokens)} from the cache`;
   },
+  cost: (cell, item) => {
+    const listed = item.cost_basis === "list";
+    fill(cell, listed ? el("em", null, cents(item.cost_usd), el("span", { class: "hidden" }, " list price")) : cents(item.cost_usd));
+    cell.title = listed ? "the list price: a subscription pays" : "";
+  },
 };
 
 /** Cells of an open call that change, or stay as they are. @type {Record<string, (cell: HTMLTableCellElement, item: Open) => void>} */

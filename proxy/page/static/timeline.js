@@ -13,7 +13,7 @@ import { chart, key } from "./charts.js";
 import { el } from "./dom.js";
 import "./lanes.js";
 import { link } from "./state.js";
-import { count, cut, dollars, duration, exact, line, plural } from "./words.js";
+import { costs, count, cut, duration, exact, line, plural } from "./words.js";
 
 const MAX_LANES = 24;
 const MAX_NESTED = 8; // agents below one another; deeper ones stand beside the deepest
@@ -146,12 +146,19 @@ function blocks(bars) {
   });
 }
 
+/** The costs of some calls, with the part at list price. @param {any[]} calls */
+function sumCosts(calls) {
+  const priced = calls.filter((one) => one.cost_usd != null);
+  const add = (/** @type {any[]} */ some) => some.reduce((sum, one) => sum + one.cost_usd, 0);
+  return { cost_usd: priced.length ? add(priced) : null, list_usd: add(priced.filter((one) => one.cost_basis === "list")) };
+}
+
 /** Tokens of a call in words. @param {any} one */
 export function tokenWords(one) {
   return [
     one.prompt_tokens != null && `${count(one.prompt_tokens)} in${one.cached_tokens ? ` (${count(one.cached_tokens)} cached)` : ""}`,
     one.completion_tokens != null && `${count(one.completion_tokens)} out`,
-    one.cost_usd != null && dollars(one.cost_usd),
+    one.cost_usd != null && costs(sumCosts([one])),
   ].filter(Boolean).join(", ");
 }
 
@@ -195,9 +202,9 @@ function section(block, run, bars) {
   const asked = line(run?.preview ?? block.agent?.preview ?? (block.run == null && first !== last ? "" : block.bars[0]?.bar.preview));
   const calls = block.bars.filter((one) => one.bar.kind !== "TOOL");
   const tools = block.bars.length - calls.length;
-  const cost = calls.some((one) => one.bar.cost_usd != null) ? calls.reduce((sum, one) => sum + (one.bar.cost_usd ?? 0), 0) : null;
+  const cost = sumCosts(calls.map((one) => one.bar));
   const number = block.run == null ? null : [el("a", { href: link(["calls"], { filter: `run:${block.run}` }) }, `run ${block.run}`), " · "];
-  const sums = [duration(block.end - block.start), plural(calls.length, "call"), tools && plural(tools, "tool"), cost != null && dollars(cost), run?.open && "still open"];
+  const sums = [duration(block.end - block.start), plural(calls.length, "call"), tools && plural(tools, "tool"), cost.cost_usd != null && costs(cost), run?.open && "still open"];
   const callOf = new Map(bars.map((one) => [one.span_id, one]));
   const to = (/** @type {any} */ { bar }) => link(["calls", (bar.kind === "TOOL" ? caller(bar, block, callOf) : bar).span_id]);
   return el(
@@ -212,7 +219,7 @@ function section(block, run, bars) {
         rows: block.bars.map((one) => [
           duration(one.start - block.start), el("a", { href: to(one) }, line(one.bar.kind === "TOOL" ? one.bar.name : (one.bar.model ?? one.bar.name)) || "call"),
           `${one.bar.kind === "TOOL" ? "≤ " : ""}${duration(one.end - one.start)}`, duration(one.bar.ttft_ms), exact(one.bar.prompt_tokens), exact(one.bar.cached_tokens),
-          exact(one.bar.completion_tokens), dollars(one.bar.cost_usd), line(one.bar.status === "ERROR" ? (one.bar.outcome ?? "error") : (one.bar.finish_reason ?? "–")),
+          exact(one.bar.completion_tokens), costs(sumCosts([one.bar])), line(one.bar.status === "ERROR" ? (one.bar.outcome ?? "error") : (one.bar.finish_reason ?? "–")),
         ]),
       }),
     }),

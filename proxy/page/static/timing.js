@@ -20,11 +20,22 @@ export function facts({ call, tokens, cost, timing }, brief = false) {
   const streamed = timing.ttft_ms == null || timing.duration_ms == null ? 0 : timing.duration_ms - timing.ttft_ms;
   const speed = streamed > 50 && tokens.completion && `${count(tokens.completion / (streamed / 1000))}/s while it streamed`;
   put("tokens out", tokens.completion, exact, [tokens.reasoning && `${count(tokens.reasoning)} reasoning`, speed].filter(Boolean).join(", ") || null);
-  put("cost", cost?.total ?? call.cost_usd, dollars);
+  put("cost", cost?.total ?? call.cost_usd, dollars, cost && costSource(cost, call));
   if (!brief) put("first token", timing.ttft_ms, duration);
   put("took", timing.duration_ms, duration);
   return el("dl", { class: "facts" }, found.map(([name, words, more]) =>
     el("div", null, el("dt", null, name), el("dd", null, words, more && el("span", { class: "dim" }, more)))));
+}
+
+/** Where a cost comes from, and what it means. @param {NonNullable<CallDetail["cost"]>} cost @param {Row} call */
+function costSource(cost, call) {
+  const known = [
+    cost.basis === "list" && "list price: a subscription pays",
+    cost.source,
+    cost.list_date && `list of ${cost.list_date}${cost.list_is_old ? ", which was old" : ""}`,
+    call.saved_usd && `${dollars(call.saved_usd)} saved by the cache`,
+  ];
+  return known.filter(Boolean).join(", ") || null;
 }
 
 /** @param {CallDetail} detail */

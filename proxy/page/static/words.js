@@ -94,6 +94,19 @@ export function dollars(amount) {
   return `$${amount.toFixed(Math.max(2, digits))}`;
 }
 
+/** Costs of calls; apart from it stands the part at list price, which a subscription paid. @param {any} one */
+export function costs({ cost_usd: all, list_usd: listed }) {
+  if (all == null || !listed) return dollars(all);
+  const spent = all - listed;
+  return spent > 1e-9 ? `${dollars(spent)} + ${dollars(listed)} list` : `${dollars(listed)} list`;
+}
+
+/** What a sum of costs leaves out, and what the cache saved. @param {any} one @returns {string[]} */
+export function costNotes(one) {
+  const lacking = one.cost_usd == null ? 0 : one.calls - one.priced;
+  return [...(lacking > 0 ? [`${exact(lacking)} without a price`] : []), ...(one.saved_usd > 0 ? [`${dollars(one.saved_usd)} saved`] : [])];
+}
+
 /** Money in a column, at most four digits behind the point. @param {number | null | undefined} amount */
 export function cents(amount) {
   if (amount == null) return NONE;
