@@ -27,6 +27,18 @@ MAX_DOCUMENT_CHARACTERS: Final = 200
 MAX_VALUE_CHARACTERS: Final = 1_000
 """A longer body of an unknown form is cut."""
 
+MAX_MEMBERS: Final = 200
+"""How many members of an object are shown; the JSON has all of them."""
+
+MAX_NAME_CHARACTERS: Final = 60
+"""A longer name of a member is cut."""
+
+MAX_MEMBER_CHARACTERS: Final = 500
+"""A longer value of a member is cut; the JSON has all of it."""
+
+_MAX_NESTING: Final = 8
+"""How deeply nested objects are spread over lines; a deeper one is a value."""
+
 MAX_FOLDED_CHARACTERS: Final = 100
 """How much of a folded text is shown: about a line of a terminal."""
 
@@ -94,6 +106,47 @@ def value_lines(value: object) -> Iterator[Line]:
         return
     text = value if isinstance(value, str) else write_compact(value)
     yield 2, Text(_beginning(text, MAX_VALUE_CHARACTERS))
+
+
+def member_lines(
+    members: object, *, nesting: int = _MAX_NESTING, in_words: bool = False, whole: bool = False
+) -> Iterator[Line]:
+    """Write an object's members, one a line, each with its path; nothing for anything else.
+
+    Args:
+        members: the object.
+        nesting: how deeply it is spread over lines.
+        in_words: write names with spaces.
+        whole: leave nothing out.
+    """
+    values = [*_flatten("", members, nesting)]
+    shown = values if whole else values[:MAX_MEMBERS]
+    names = [escape_line(name if whole else name[:MAX_NAME_CHARACTERS]) for name, _ in shown]
+    if in_words:
+        names = [name.replace("_", " ") for name in names]
+    width = max(map(len, names), default=0)
+    for name, (_, value) in zip(names, shown, strict=True):
+        is_long = len(value) > MAX_MEMBER_CHARACTERS and not whole
+        text = f"{value[:MAX_MEMBER_CHARACTERS]}..." if is_long else value
+        yield fact_line(name.ljust(width), text)
+    if len(values) > len(shown):
+        yield 2, Text(f"({len(values) - len(shown)} more: --json)", style="dim")
+
+
+def _flatten(path: str, value: object, nesting: int) -> Iterator[tuple[str, str]]:
+    """Spread an object over lines, one for each value, with its path."""
+    if isinstance(value, dict) and value and nesting:
+        for name, member in value.items():
+            yield from _flatten(f"{path}.{name}" if path else str(name), member, nesting - 1)
+    elif path and value is not None:
+        yield path, value if isinstance(value, str) else write_compact(value)
+
+
+def fact_line(name: str, value: str, *, style: str = "") -> Line:
+    """Write a fact as a line; `name` is our own text."""
+    # A value that is longer than a line, such as an id, is not folded.
+    text = Text(f"{name:<11} ", style="dim", overflow="ignore")
+    return 2, text.append(escape_line(value), style=f"not dim {style}")
 
 
 def tool_line(tool: Tool, *, whole: bool = False) -> Line:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from proxy.commands.message_lines import (
     document_lines,
+    fact_line,
     fold_message,
     message_lines,
     tool_line,
@@ -297,10 +298,3 @@ def _delivery(call: RecordedCall) -> str:
     summary = call.summary
     tries = f" after {summary.attempts} failed tries" if summary.attempts else ""
     return f"{summary.state}{tries}" + (f": {summary.last_error}" if summary.last_error else "")
-
-
-def fact_line(name: str, value: str, *, style: str = "") -> Line:
-    """Write a fact as a line; `name` is our own text."""
-    # A value that is longer than a line, such as an id, is not folded.
-    text = Text(f"{name:<11} ", style="dim", overflow="ignore")
-    return 2, text.append(escape_line(value), style=f"not dim {style}")

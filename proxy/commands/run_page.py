@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.message_lines import write_compact
-from proxy.commands.render import fact_line, print_lines
+from proxy.commands.message_lines import fact_line, member_lines
+from proxy.commands.render import print_lines
 from proxy.commands.runs import describe_ending
 from proxy.commands.table import (
     Column,
@@ -40,18 +40,6 @@ if TYPE_CHECKING:
     from proxy.reading.run_record import Node
     from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
-
-MAX_USAGE_LINES: Final = 200
-"""How many lines about the usage are shown; the JSON has all of it."""
-
-MAX_NAME_CHARACTERS: Final = 60
-"""A longer name is cut."""
-
-MAX_VALUE_CHARACTERS: Final = 500
-"""A longer value is cut; the JSON has all of it."""
-
-_MAX_NESTING: Final = 8
-"""How deeply nested objects are spread over lines; a deeper one is a value."""
 
 _BOUND_WORDS: Final = (
     "The time of a tool is an upper bound: from the end of the answer that called it to the request"
@@ -87,9 +75,9 @@ def print_run(
     print_lines(console, _title("steps"))
     _print_steps(console, nodes[:MAX_TREE_ROWS])
     print_lines(console, _notes(sums, nodes))
-    if usage := [*_flatten("", metadata.get("usage"))]:
+    if usage := [*member_lines(metadata.get("usage"), in_words=True)]:
         print_lines(console, _title("usage"))
-        print_lines(console, _value_lines(usage))
+        print_lines(console, usage)
     print_lines(console, _title("run"))
     print_lines(console, _fact_lines(sums, metadata, zone))
 
@@ -182,31 +170,7 @@ def _fact_lines(sums: RunSums, metadata: JsonObject, zone: tzinfo | None) -> Ite
         if client := columns.client or (sums.first_call and sums.first_call.columns.client):
             yield fact_line("client", client)
     rest = {name: value for name, value in metadata.items() if name != "usage"}
-    yield from _value_lines([*_flatten("", rest)])
-
-
-def _flatten(path: str, value: object, nesting: int = 0) -> Iterator[tuple[str, str]]:
-    """Spread an object over lines, one for each value, with its path."""
-    if isinstance(value, dict) and value and nesting < _MAX_NESTING:
-        for name, member in value.items():
-            yield from _flatten(f"{path}.{name}" if path else str(name), member, nesting + 1)
-    elif path and value is not None:
-        text = value if isinstance(value, str) else write_compact(value)
-        if len(text) > MAX_VALUE_CHARACTERS:
-            text = f"{text[:MAX_VALUE_CHARACTERS]}..."
-        yield path, text
-
-
-def _value_lines(values: Sequence[tuple[str, str]]) -> Iterator[Line]:
-    shown = [
-        (escape_line(name[:MAX_NAME_CHARACTERS]).replace("_", " "), value)
-        for name, value in values[:MAX_USAGE_LINES]
-    ]
-    width = max((len(name) for name, _ in shown), default=0)
-    for name, value in shown:
-        yield fact_line(name.ljust(width), value)
-    if len(values) > MAX_USAGE_LINES:
-        yield 2, Text(f"({len(values) - MAX_USAGE_LINES} more: --json)", style="dim")
+    yield from member_lines(rest, in_words=True)
 
 
 _BAR_WIDTHS: Final = ((160, 40), (120, 30), (0, 12))
