@@ -138,7 +138,7 @@ def _flatten(path: str, value: object, nesting: int) -> Iterator[tuple[str, str]
     if isinstance(value, dict) and value and nesting:
         for name, member in value.items():
             yield from _flatten(f"{path}.{name}" if path else str(name), member, nesting - 1)
-    elif path and value is not None:
+    elif path:
         yield path, value if isinstance(value, str) else write_compact(value)
 
 

@@ -7,7 +7,7 @@ nothing is, because a pipe has no width. The clock is never read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import SpanAttributes
 from rich.text import Text
@@ -16,10 +16,10 @@ from proxy.commands.message_lines import (
     document_lines,
     fact_line,
     fold_message,
+    member_lines,
     message_lines,
     tool_line,
     value_lines,
-    write_compact,
 )
 from proxy.commands.table import cell, format_dollars, format_duration, local_time, outcome_cell
 from proxy.escape import escape, escape_line
@@ -40,6 +40,23 @@ if TYPE_CHECKING:
     from proxy.commands.message_lines import Line
     from proxy.reading.call import RecordedCall
     from proxy.reading.flat_messages import RecordedMessage
+
+_APART: Final = frozenset(
+    {
+        MetadataMember.UPSTREAM,
+        MetadataMember.REQUEST_ID,
+        MetadataMember.ANOMALIES,
+        MetadataMember.OUTCOME,
+        MetadataMember.COST_SOURCE,
+        MetadataMember.HEADERS,
+        MetadataMember.COST_BASIS,
+        MetadataMember.COST_LIST_DATE,
+    }
+)
+"""Members of the metadata that have lines or a part of their own."""
+
+_PARAMETER_NESTING: Final = 2
+"""How deeply parameters are spread over lines: an effort is, and the schema of an answer is not."""
 
 MIN_TEXT_COLUMNS = 10
 """The least room for text after its indentation, on however narrow a terminal."""
@@ -99,6 +116,12 @@ def _call_lines(call: RecordedCall, zone: tzinfo | None, *, whole: bool) -> Iter
                 yield from map(fold_message, messages) if is_folded else _whole(messages)
     yield from _title("call")
     yield from _fact_lines(call, zone)
+    if call.parameters:
+        yield from _title("parameters")
+        yield from member_lines(call.parameters, nesting=_PARAMETER_NESTING, whole=whole)
+    if rest := {name: value for name, value in call.metadata.items() if name not in _APART}:
+        yield from _title("metadata")
+        yield from member_lines(rest, whole=whole)
     if heads := [*_head_lines(call)]:
         yield from _title("heads")
         yield from heads
@@ -200,23 +223,9 @@ def _fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
         yield fact_line("tags", ", ".join(call.tags))
     if isinstance(anomalies := metadata.get(MetadataMember.ANOMALIES), list):
         yield fact_line("anomalies", ", ".join(str(name) for name in anomalies), style="yellow")
-    if call.parameters:
-        yield fact_line("parameters", write_compact(call.parameters))
     for limit in call.limits:
         yield fact_line("limit", _write_limit(limit), style="red" if limit.is_near else "")
     yield fact_line("delivery", _delivery(call))
-    shown = {
-        MetadataMember.UPSTREAM,
-        MetadataMember.REQUEST_ID,
-        MetadataMember.ANOMALIES,
-        MetadataMember.OUTCOME,
-        MetadataMember.COST_SOURCE,
-        MetadataMember.HEADERS,
-        MetadataMember.COST_BASIS,
-        MetadataMember.COST_LIST_DATE,
-    }
-    if rest := {key: value for key, value in metadata.items() if key not in shown}:
-        yield fact_line("metadata", write_compact(rest))
 
 
 def _write_limit(limit: RateLimit) -> str:

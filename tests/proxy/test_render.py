@@ -46,10 +46,10 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "traces.db"
 
 
-def piped(call: RecordedCall) -> str:
+def piped(call: RecordedCall, *, whole: bool = False) -> str:
     """The call in full, through a pipe."""
     out = io.StringIO()
-    print_call(open_console(out), call, zone=UTC)
+    print_call(open_console(out), call, zone=UTC, whole=whole)
     return out.getvalue()
 
 
@@ -128,9 +128,39 @@ def test_call_in_full(store: Path) -> None:
         "  request id  req_1\n"
         "  tokens      7 in (3 cache read), 2 out (0 reasoning), 9 total\n"
         "  finish      stop\n"
-        '  parameters  {"model": "gpt-demo", "stream": true, "temperature": 0.5}\n'
         "  delivery    kept\n"
-        '  metadata    {"ttft_ms": 131.0, "usage_source": "provider"}\n'
+        "\n"
+        "parameters\n"
+        "  model       gpt-demo\n"
+        "  stream      true\n"
+        "  temperature 0.5\n"
+        "\n"
+        "metadata\n"
+        "  ttft_ms      131.0\n"
+        "  usage_source provider\n"
+    )
+
+
+def test_parameters_are_told_one_a_line(store: Path) -> None:
+    """With the path of a nested one; a schema is one value, cut unless all is asked for."""
+    schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(50)}}
+    asked = {
+        "model": "m",
+        "messages": [],
+        "stop": None,
+        "reasoning": {"effort": "high"},
+        "response_format": {"type": "json_schema", "json_schema": {"schema": schema}},
+        "logit_bias": {"\x1b[31m": 1},
+    }
+    exchange = make_exchange(request_json=asked)
+    text = show(store, exchange)
+    assert "  reasoning.effort            high\n" in text
+    assert "  stop                        null\n" in text
+    assert '  response_format.json_schema {"schema": {"type": "object"' in text
+    assert '"p49"' not in text
+    assert "\x1b" not in text
+    assert '"p49": {"type": "string"}' in piped(
+        read_call(store.with_name("w.db"), exchange), whole=True
     )
 
 
@@ -363,7 +393,7 @@ def test_an_embedding_in_full(store: Path) -> None:
     )
     text = show(store, exchange)
     assert text.startswith("CreateEmbeddings ")
-    for wanted in ("one", "two", '"dimensions": 2'):
+    for wanted in ("one", "two", "dimensions  2"):
         assert wanted in text
 
 

@@ -22,6 +22,9 @@ from tests.proxy.traces_runs import Ran, Terminal
 if TYPE_CHECKING:
     from pathlib import Path
 
+CALL = ("call", "parameters", "metadata")
+"""Titles of what is known of a call itself."""
+
 
 def ask(*messages: tuple[str, str], **members: Any) -> dict[str, Any]:
     """A request of these roles and texts."""
@@ -47,7 +50,7 @@ def test_what_is_new_comes_first_and_the_tools_last(tmp_path: Path) -> None:
     turns = [("user", "First?"), ("assistant", "One.")] * 4
     request = ask(("system", "Be brief."), *turns, ("user", "And now?"), tools=[TOOL])
     lines = show(tmp_path, request)
-    assert titles(lines) == ["request", "answer", "earlier", "older", "call", "tools on offer"]
+    assert titles(lines) == ["request", "answer", "earlier", "older", *CALL, "tools on offer"]
     at = lines.index("request")
     assert lines[at : lines.index("earlier") - 1] == [
         "request",
@@ -91,7 +94,7 @@ def test_a_long_run_is_folded_but_for_its_last_steps(tmp_path: Path) -> None:
     request = ask(("user", "Do it."))
     request["messages"] += steps
     lines = show(tmp_path, request)
-    assert titles(lines) == ["request", "answer", "in between", "call"]
+    assert titles(lines) == ["request", "answer", "in between", *CALL]
     assert "  (30 messages in between: below)" in lines
     folded = lines[lines.index("in between") + 1 : lines.index("call") - 1]
     assert folded[:2] == [
@@ -107,7 +110,7 @@ def test_whole_folds_nothing_and_keeps_the_order(tmp_path: Path) -> None:
     turns = [("user", f"Question {n}") for n in range(20)]
     tool = {"type": "function", "function": {"name": "f", "description": "One.\nTwo."}}
     lines = show(tmp_path, ask(("system", "A\nB"), *turns, tools=[tool]), whole=True)
-    assert titles(lines) == ["request", "answer", "call", "tools on offer"]
+    assert titles(lines) == ["request", "answer", *CALL, "tools on offer"]
     at = lines.index("request")
     assert lines[at + 1 : at + 6] == ["  system", "    A", "    B", "  user", "    Question 0"]
     assert lines.index("    Question 19") < lines.index("answer")
