@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.commands.message_lines import Line
-    from proxy.reading.run_record import Node
+    from proxy.reading.run_tree import Node
     from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
 

@@ -21,12 +21,12 @@ from proxy.commands.table import print_table
 from proxy.escape import escape
 from proxy.reading.call import decode_call
 from proxy.reading.run_record import (
-    build_tree,
     build_tree_record,
     find_caller,
     find_ending,
     read_agent,
 )
+from proxy.reading.run_tree import build_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

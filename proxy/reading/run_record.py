@@ -1,4 +1,4 @@
-"""The run of an agent: its rows as a tree, its JSON, and what its agent's span says about it.
+"""The run of an agent: its JSON, and what its agent's span says about it.
 
 Sums cover the run's own calls, because sub-agents are separate runs; a value that no provider
 reported is ``null``. A run without the span of its agent counts as open. The span may also have
@@ -7,127 +7,21 @@ been deleted, and nobody can distinguish the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from proxy.reading.record import SCHEMA_VERSION, build_summary_record, format_time
 from telemetry.facts import NO_COLUMNS
 from telemetry.launch_labels import read_name
-from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable
 
     from codec.text.jsontext import JsonObject
+    from proxy.reading.run_tree import Node
     from telemetry.reading.calls import Calls
     from telemetry.reading.conversations import ConversationSums
     from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
-
-MAX_DEPTH: Final = 100
-"""The deepest level of a tree; no terminal has room for more."""
-
-_Place = int | str
-"""The number of a run, whose agent it stands below, or the id of a span."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A row of the tree.
-
-    Attributes:
-        row: ``None`` for an agent that has no span yet.
-        depth: 0 for the root.
-        is_last: whether it is the last among its siblings; before that, the same for each row above
-            it.
-        start_ns: when it began; an agent without a span begins with the first row below it.
-        end_ns: when it ended.
-    """
-
-    row: SpanSummary | None
-    depth: int
-    is_last: tuple[bool, ...]
-    start_ns: int
-    end_ns: int
-
-
-@dataclass(slots=True)
-class _Agent:
-    """An agent: its run, and its row if there is one."""
-
-    run: int
-    row: SpanSummary | None = None
-
-
-def build_tree(sums: RunSums, rows: Sequence[SpanSummary]) -> list[Node]:
-    """Build the tree of a run from its rows and others of its trace, in the order of lines.
-
-    Tools are siblings of calls, in the order of time. A sub-agent is below the tool that started
-    it; if that tool has no row yet, because its result did not come, it is below the outermost
-    agent of the trace. Other rows of the trace are left out.
-    """
-    agents: dict[int, _Agent] = {}
-    for row in rows:
-        if (run := row.columns.run) is not None:
-            agent = agents.setdefault(run, _Agent(run))
-            if row.columns.kind == "AGENT":
-                agent.row = row
-    root = agents.setdefault(sums.run, _Agent(sums.run, sums.agent))
-    ids = {row.span_id for row in rows}
-    outermost = min(agents)
-    below: dict[_Place, list[SpanSummary | _Agent]] = {}
-    for row in rows:
-        run, parent = row.columns.run, row.columns.parent_span_id
-        if row.columns.kind in {"AGENT", "MARKER"}:
-            continue
-        if run is not None:
-            below.setdefault(run, []).append(row)
-        elif parent is not None and is_call(row.columns.kind):  # a sub-agent of one call
-            below.setdefault(parent if parent in ids else outermost, []).append(row)
-    for agent in agents.values():
-        if agent is not root:
-            above = None if agent.row is None else agent.row.columns.parent_span_id
-            place = above if above is not None and above in ids else outermost
-            below.setdefault(place, []).append(agent)
-    # Each row is below one other row, and the root below none: so there is never a circle.
-    return [*_walk(root, below, ())]
-
-
-def _walk(
-    one: SpanSummary | _Agent,
-    below: dict[_Place, list[SpanSummary | _Agent]],
-    is_last: tuple[bool, ...],
-) -> Iterator[Node]:
-    if len(is_last) > MAX_DEPTH:
-        return
-    place: _Place = one.run if isinstance(one, _Agent) else one.span_id
-    children = sorted(below.get(place, ()), key=lambda child: _times(child, below))
-    nested: list[Node] = []
-    for child in children:
-        nested += _walk(child, below, (*is_last, child is children[-1]))
-    row = one.row if isinstance(one, _Agent) else one
-    if row is None and not nested:  # everything that was known of it is deleted
-        return
-    yield Node(
-        row=row,
-        depth=len(is_last),
-        is_last=is_last,
-        start_ns=min(node.start_ns for node in nested) if row is None else row.start_ns,
-        end_ns=max(node.end_ns for node in nested) if row is None else row.end_ns,
-    )
-    yield from nested
-
-
-def _times(
-    one: SpanSummary | _Agent, below: dict[_Place, list[SpanSummary | _Agent]]
-) -> tuple[int, int]:
-    """Return the sort key of siblings: their start, then their end."""
-    if isinstance(one, _Agent):
-        if one.row is not None:
-            return one.row.start_ns, one.row.end_ns
-        rows = below.get(one.run, ())
-        return min((row.start_ns for row in rows if not isinstance(row, _Agent)), default=0), 0
-    return one.start_ns, one.end_ns
 
 
 def read_agent(sums: RunSums, reader: Calls) -> JsonObject:

@@ -1,4 +1,4 @@
-"""``proxy.reading.run_record``: which row stands below which."""
+"""``proxy.reading.run_tree``: which row stands below which."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.reading.run_record import MAX_DEPTH, build_tree
+from proxy.reading.run_tree import MAX_DEPTH, build_tree
 from telemetry.conversations.run import derive_span_id
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from proxy.reading.run_record import Node
+    from proxy.reading.run_tree import Node
     from telemetry.store.rows import SpanRow
 
 TASK = "00c0ffee00000001"
