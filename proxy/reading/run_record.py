@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from codec.text.jsontext import JsonObject
+    from proxy.reading.branch_sums import BranchSums
     from proxy.reading.run_tree import Node
     from telemetry.reading.calls import Calls
     from telemetry.reading.conversations import ConversationSums
@@ -97,7 +98,7 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
     }
 
 
-def build_sums(sums: RunSums | ConversationSums) -> JsonObject:
+def build_sums(sums: RunSums | ConversationSums | BranchSums) -> JsonObject:
     """Build the sums of calls and tools."""
     return {
         "calls": sums.calls,

@@ -26,6 +26,7 @@ class Node:
 
     Attributes:
         row: ``None`` for an agent that has no span yet.
+        run: the number of the run that it belongs to; ``None`` for a sub-agent of one call.
         depth: 0 for the root.
         is_last: whether it is the last among its siblings; before that, the same for each row above
             it.
@@ -34,6 +35,7 @@ class Node:
     """
 
     row: SpanSummary | None
+    run: int | None
     depth: int
     is_last: tuple[bool, ...]
     start_ns: int
@@ -99,6 +101,7 @@ def _walk(
         return
     yield Node(
         row=row,
+        run=one.run if isinstance(one, _Agent) else one.columns.run,
         depth=len(is_last),
         is_last=is_last,
         start_ns=min(node.start_ns for node in nested) if row is None else row.start_ns,

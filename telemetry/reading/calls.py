@@ -299,12 +299,20 @@ class Calls:
 
         return sum_run(self._engine, number)
 
-    def run_tree(self, number: int) -> tuple[RunSums, list[SpanSummary]] | None:
-        """Sum a run up, and read its rows and others of its trace."""
-        from telemetry.reading.runs import read_tree, sum_run  # noqa: PLC0415 - no list of calls needs it
+    def run_tree(
+        self, number: int, limit: int | None = None
+    ) -> tuple[RunSums, list[SpanSummary]] | None:
+        """Sum a run up, and read its rows and others of its trace.
+
+        `limit`: how many rows, :data:`~telemetry.reading.runs.MAX_TREE_ROWS` by default; if there
+        are more, one more than that is read.
+        """
+        from telemetry.reading.runs import MAX_TREE_ROWS, read_tree, sum_run  # noqa: PLC0415 - no list of calls needs it
 
         sums = sum_run(self._engine, number)
-        return None if sums is None else (sums, read_tree(self._engine, sums))
+        if sums is None:
+            return None
+        return sums, read_tree(self._engine, sums, limit or MAX_TREE_ROWS)
 
     def run_of_trace(self, trace_id: str) -> int | None:
         """Find the outermost run in a trace: that of the lowest number."""

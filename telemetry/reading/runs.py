@@ -96,10 +96,10 @@ def sum_run(engine: Engine, run: int) -> RunSums | None:
     )
 
 
-def read_tree(engine: Engine, sums: RunSums) -> list[SpanSummary]:
+def read_tree(engine: Engine, sums: RunSums, limit: int = MAX_TREE_ROWS) -> list[SpanSummary]:
     """Read the rows of a run, and those of its trace that are near, oldest first.
 
-    There is one more than :data:`MAX_TREE_ROWS` where there are more.
+    If there are more than `limit`, one more than that is read.
     """
     known = sums.first_call or sums.agent
     trace_id = known.trace_id if known is not None else ""
@@ -108,7 +108,7 @@ def read_tree(engine: Engine, sums: RunSums) -> list[SpanSummary]:
     # The last row of the run is found whatever lies between.
     page = engine.select(
         ALL_ROWS.also(either),
-        MAX_TREE_ROWS + 1,
+        limit + 1,
         after=sums.first_seq - 1,
         before=sums.last_seq + NEAR_ROWS + 1,
         oldest_first=True,

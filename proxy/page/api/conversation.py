@@ -10,11 +10,11 @@ an estimate in the span (:mod:`telemetry.conversations.prompt`), ``null`` if the
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from codec.members import object_of
 from proxy.page.api.conversations import build_conversation
-from proxy.page.api.rows import write_time
+from proxy.page.api.rows import build_bar, write_time
 from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
 from proxy.reading.run_record import build_run_record, find_ending
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from telemetry.reading.calls import Calls
     from telemetry.reading.conversations import ConversationSums
-    from telemetry.store.rows import SpanSummary
 
 MAX_BARS: Final = 2_000
 
@@ -65,7 +64,7 @@ def read_conversation(reader: Calls, parameters: Parameters) -> JsonObject:
     shown, left_out = placed[:MAX_BARS], max(0, len(placed) - MAX_BARS)
     depths = {one.seq: one.depth for one in shown}
     rows = reader.rows_of([one.seq for one in shown])
-    bars = [_build_bar(row, depths[row.seq], sums.start_ns) for row in rows]
+    bars = [build_bar(row, depths[row.seq], sums.start_ns) for row in rows]
     return {
         "conversation": build_conversation(sums),
         "runs": [*_build_runs(reader, sums.run_numbers)],
@@ -86,42 +85,6 @@ def _build_runs(reader: Calls, numbers: Sequence[int]) -> Iterator[JsonObject]:
             yield build_run_record(sums, find_ending(sums, reader))
         except (TypeError, ValueError, OverflowError, AttributeError):
             continue  # a damaged row hides no other run
-
-
-def _build_bar(row: SpanSummary, depth: int, begin_ns: int) -> JsonObject:
-    columns = row.columns
-    return {
-        "seq": row.seq,
-        "kind": columns.kind,
-        "span_id": row.span_id,
-        "parent_span_id": columns.parent_span_id,
-        "name": row.name,
-        "conversation": columns.conversation,
-        "run": columns.run,
-        "turn": columns.turn,
-        "depth": depth,
-        "start_ms": _since_ms(row.start_ns, begin_ns),
-        "end_ms": _since_ms(row.end_ns, begin_ns),
-        "status": row.status,
-        "outcome": row.outcome,
-        "error_type": columns.error_type,
-        "model": row.model,
-        "preview": columns.preview,
-        "finish_reason": columns.finish_reason,
-        "prompt_tokens": row.prompt_tokens,
-        "cached_tokens": columns.cached_tokens,
-        "completion_tokens": row.completion_tokens,
-        "cost_usd": columns.cost_usd,
-        "cost_basis": columns.cost_basis,
-        "ttft_ms": _since_ms(columns.ttft_ns, 0),
-        "tools": columns.tools.split("\n") if isinstance(columns.tools, str) else [],
-    }
-
-
-def _since_ms(at_ns: Any, begin_ns: int) -> float | None:
-    if not isinstance(at_ns, int) or not isinstance(begin_ns, int):
-        return None
-    return (at_ns - begin_ns) / 1e6
 
 
 def _find_start(bar: JsonObject) -> tuple[float, int]:

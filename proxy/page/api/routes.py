@@ -28,6 +28,7 @@ from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversa
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
 from proxy.page.api.parameters import Parameters
+from proxy.page.api.runs import read_run
 from proxy.page.api.settings import read_settings
 from proxy.page.api.slices import (
     MESSAGE_PARAMETERS,
@@ -151,6 +152,7 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
         "conversations/{number}/transcript",
         _serve(read_transcript, *TRANSCRIPT_PARAMETERS, line=Line.CALLS),
     ),
+    ("runs/{number}", _serve(read_run, line=Line.SEARCHES)),
     ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS, line=Line.CALLS)),
 )
 """Paths below ``/api/``, as aiohttp writes them, each with its handler of GET."""

@@ -17,16 +17,22 @@ import { icon } from "./icons.js";
 import { keys, showKeys } from "./keys.js";
 import { live } from "./live.js";
 import "./overview.js";
+import "./run.js";
 import "./settings.js";
 import { address, connection, go, link, setTitle, status } from "./state.js";
 import { exact, plural } from "./words.js";
 
-/** By the first word of an address: what it is called, the screen of its list, and that of one thing of it. */
+/**
+ * By the first word of an address: what it is called, the screen of its list, and that of one thing of it.
+ * One with `under` has no list: it belongs to that word.
+ * @type {Map<string, { words: string, list: string, one: string, under?: string }>}
+ */
 const SCREENS = new Map([
   ["calls", { words: "Calls", list: "calls", one: "call" }],
   ["conversations", { words: "Conversations", list: "conversations", one: "conversation" }],
   ["overview", { words: "Overview", list: "overview", one: "overview" }],
   ["settings", { words: "Settings", list: "settings", one: "settings" }],
+  ["runs", { words: "Run", list: "run", one: "run", under: "conversations" }],
 ]);
 const STATUS_MS = 5_000;
 const FIRST_STATUS_MS = 300; // the rows come first
@@ -43,8 +49,8 @@ function route(where) {
   const [first, second] = where.path;
   if (first.startsWith("token=")) return void begin(); // pasted into a tab that is open already
   const found = SCREENS.get(first);
-  if (!found) return go(["calls"], {}, true);
-  drawRail(first);
+  if (!found || (found.under && !second)) return go([found?.under ?? "calls"], {}, true);
+  drawRail(found.under ?? first);
   const name = `spantap-${second ? found.one : found.list}`;
   if (screen?.localName !== name) {
     setTitle(found.words);
@@ -58,7 +64,7 @@ function route(where) {
 
 /** @param {string} shown the first word of the address */
 function drawRail(shown) {
-  const links = [...SCREENS].map(([name, { words }]) =>
+  const links = [...SCREENS].filter(([, { under }]) => !under).map(([name, { words }]) =>
     el("li", null, el("a", { href: link([name]), "aria-current": name === shown ? "page" : null }, icon(name), el("span", null, words))));
   fill(
     rail, el("a", { class: "brand", href: link(["calls"]) }, "spantap"), el("ul", null, links),

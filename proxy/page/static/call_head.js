@@ -47,7 +47,8 @@ function place({ conversation, call }) {
     "p", { class: "place" }, step("previous", "left", "["), step("next", "right", "]"),
     el("span", null, `call ${exact(conversation.position)} of ${exact(conversation.calls)} in `,
       el("a", { href: link(["conversations", conversation.number]) }, `conversation #${conversation.number}`),
-      conversation.turn != null && ` · turn ${conversation.turn}`, el("span", { class: "dim" }, rule)),
+      conversation.turn != null && ` · turn ${conversation.turn}`,
+      conversation.run != null && [" · ", el("a", { href: link(["runs", conversation.run], { call: call.span_id }) }, `run ${conversation.run}`)], el("span", { class: "dim" }, rule)),
     call.retry != null && el("span", { class: "tag" }, `retry ${call.retry}`),
   );
 }

@@ -1,13 +1,16 @@
 /**
  * A call at a glance, beside the list: what was asked, what came, what it cost and why it took so long.
  *
- *   const peek = new Peek({ close })    peek.element; peek.show(id, row); peek.hide(); peek.detail
+ *   const peek = new Peek({ close })    peek.element; peek.show(id, row, more); peek.hide(); peek.detail
+ *
+ * The spans of agents and tools can be peeked at, too.
  */
 import { latest } from "./api.js";
 import { announce, el, fill, write } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
 import { liveText } from "./live_text.js";
 import { message, nameResults, release } from "./messages.js";
+import { rawText } from "./raw.js";
 import { link } from "./state.js";
 import { elapsed } from "./table.js";
 import { errorBox, facts, notes, timing } from "./timing.js";
@@ -29,12 +32,14 @@ export class Peek {
     this.detail = /** @type {CallDetail | null} */ (null);
     this.ask = latest();
     this.stop = () => {};
+    /** @type {import("./dom.js").Child} */
+    this.more = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.rest = undefined;
   }
 
-  /** @param {string} id @param {Row | Open | undefined} row */
-  show(id, row) {
+  /** @param {string} id @param {Row | Open | undefined} row @param {import("./dom.js").Child} [more] said before what was recorded */
+  show(id, row, more) {
     const stage = row === undefined ? "unknown" : "open" in row ? "open" : row.seq === null ? "ended" : "recorded";
     if (id === this.id && (stage === this.stage || stage === "unknown" || this.stage === "unknown")) return;
     const before = id === this.id ? this.stage : null;
@@ -42,11 +47,12 @@ export class Peek {
     if (stage === "ended" && before === "open") return this.#head(row); // it is being recorded
     this.#leave();
     this.id = id;
+    this.more = more;
     this.element.hidden = false;
     this.open.href = link(["calls", id]);
     this.#head(row);
     if (stage === "open") return this.#live(id);
-    if (stage === "ended") return fill(this.body, el("p", { class: "dim" }, "It is being recorded…"));
+    if (stage === "ended") return fill(this.body, more ?? el("p", { class: "dim" }, "It is being recorded…"));
     clearTimeout(this.rest);
     this.rest = setTimeout(() => void this.#load(id), this.detail ? REST_MS : 0);
   }
@@ -68,7 +74,7 @@ export class Peek {
 
   /** @param {Row | Open | undefined} row */
   #head(row) {
-    if (row) fill(this.title, mark(row), ` ${line(row.model) || "call"} `, el("span", { class: "dim" }, moment(row.start_time)));
+    if (row) fill(this.title, mark(row), ` ${line(row.model) || line("name" in row ? row.name : "") || "call"} `, el("span", { class: "dim" }, moment(row.start_time)));
   }
 
   /** @param {string} id */
@@ -79,7 +85,7 @@ export class Peek {
       this.detail = detail;
       release(this.body);
       this.#head(detail.call);
-      fill(this.body, summary(detail));
+      fill(this.body, this.more, summary(detail));
       this.body.scrollTop = 0;
       announce(`${outcome(detail.call).words}. ${line(detail.call.what)}`);
     } catch (error) {
@@ -102,6 +108,14 @@ export class Peek {
 
 /** @param {CallDetail} detail */
 function summary(detail) {
+  const { call, raw } = detail;
+  if (call.kind === "TOOL" || call.kind === "AGENT") {
+    const [asked, answered] = call.kind === "TOOL" ? ["Called with", "Result"] : ["Asked", "Answered"];
+    return [
+      errorBox(detail), call.kind === "TOOL" && facts(detail, true), raw.request != null && [el("h3", null, asked), rawText(call.span_id, "request")],
+      raw.response != null && [el("h3", null, answered), rawText(call.span_id, "response")],
+    ];
+  }
   const source = { call: detail.call.span_id, of: /** @type {const} */ ("input") };
   const fresh = detail.messages.filter((one) => one.index >= detail.new_from);
   const asked = detail.asked ?? detail.call.preview;

@@ -26,6 +26,13 @@ export function rawView(detail) {
   });
 }
 
+/** A body in slices, at once. @param {string} id @param {"request" | "response"} part */
+export function rawText(id, part) {
+  const place = el("div", { class: "words" });
+  void look(place, href(`calls/${id}/raw`, { part }));
+  return place;
+}
+
 /** @param {Element} place @param {string} address */
 async function look(place, address) {
   const body = el("div", { class: "text mono", tabindex: 0, role: "group", "aria-label": "The body" });

@@ -203,7 +203,7 @@ function section(block, run, bars) {
   const calls = block.bars.filter((one) => one.bar.kind !== "TOOL");
   const tools = block.bars.length - calls.length;
   const cost = sumCosts(calls.map((one) => one.bar));
-  const number = block.run == null ? null : [el("a", { href: link(["calls"], { filter: `run:${block.run}` }) }, `run ${block.run}`), " · "];
+  const number = block.run == null ? null : [el("a", { href: link(["runs", block.run]) }, `run ${block.run}`), " · "];
   const sums = [duration(block.end - block.start), plural(calls.length, "call"), tools && plural(tools, "tool"), cost.cost_usd != null && costs(cost), run?.open && "still open"];
   const callOf = new Map(bars.map((one) => [one.span_id, one]));
   const to = (/** @type {any} */ { bar }) => link(["calls", (bar.kind === "TOOL" ? caller(bar, block, callOf) : bar).span_id]);

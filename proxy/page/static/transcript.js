@@ -95,7 +95,7 @@ export function transcript(number, after) {
     if (bar) list.append(...between(bar));
     if (bar && bar.run !== lastRun && level(bar) === 0) {
       const run = runs.get(bar.run);
-      if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, turn.turn == null ? "run" : `turn ${turn.turn}`), line(run?.preview))));
+      if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, turn.turn == null ? "run" : `turn ${turn.turn}`), line(run?.preview), el("a", { class: "dim", href: link(["runs", bar.run]) }, `run ${bar.run}`))));
       lastRun = bar.run;
     }
     list.append(el("li", { class: `turn level-${bar ? level(bar) : 0}` }, turnView(turn, bar, Boolean(bar) && level(bar) > 0)));

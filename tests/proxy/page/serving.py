@@ -44,6 +44,7 @@ _NAMES = [
         ("conversations/[^/]+", "conversation"),
         ("conversations/[^/]+/transcript", "transcript"),
         ("conversations/[^/]+/context", "context"),
+        ("runs/[^/]+", "run_tree"),
         ("stats", "stats"),
     )
 ]

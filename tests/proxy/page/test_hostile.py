@@ -54,6 +54,8 @@ async def ask_all(store: Path) -> list[Told]:
         numbers = {one["conversation"] for one in rows if isinstance(one["conversation"], int)}
         for number in numbers | {1, 7}:
             paths += [f"conversations/{number}{more}" for more in ("", "/transcript", "/context")]
+        numbers = {one["run"] for one in rows if isinstance(one["run"], int)}
+        paths += [f"runs/{number}" for number in numbers | {1, 812}]
         told = [await api.ask(path) for path in paths]
     assert not [one for one in told if one.status not in {200, 400, 404}]
     return told
