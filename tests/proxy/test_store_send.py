@@ -10,7 +10,7 @@ import pytest
 from proxy.commands.store.send import SendOptions, run_send
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
-from tests.otlp_sink import HttpSink, SinkAnswer
+from tests.otlp_sink import GrpcSink, HttpSink, SinkAnswer
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_row, span_id_of
 from tests.proxy.store_runs import StoreRunner
 
@@ -77,6 +77,61 @@ def test_a_filter_chooses(
     ran = run("send", "--to", sink.url, *words)
     assert ran.out == f"sent {count} to {sink.url}\n"
     assert sink.accepted == [*map(span_id_of, numbers)]
+
+
+def test_without_an_address_the_variables_name_the_backend(
+    run: StoreRunner, sink: HttpSink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their headers, as the proxy sends; a dry run names it, too."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", sink.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-key={KEY}")
+    ran = run("send", "--dry-run")
+    assert (ran.status, ran.err) == (0, "")
+    assert ran.out.endswith(f"would be sent to {sink.url}\n")
+    ran = run("send")
+    assert (ran.status, ran.out, ran.err) == (0, f"sent 4 calls to {sink.url}\n", "")
+    assert sink.requests[0].headers["x-key"] == KEY
+    assert sink.requests[0].path == "/v1/traces"
+    assert run("send", "--header", "a=b").err.startswith(
+        "spantap store send: --header goes with --to"
+    )
+
+
+def test_the_variables_may_name_a_grpc_backend(
+    run: StoreRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they may for the proxy."""
+    with GrpcSink() as sink:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{sink.port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")
+        ran = run("send")
+        assert (ran.status, ran.err) == (0, "")
+        assert ran.out == f"sent 4 calls to grpc://127.0.0.1:{sink.port}\n"
+        assert sink.accepted == [span_id_of(number) for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("environ", "why"),
+    [
+        ({}, "OTEL_EXPORTER_OTLP_ENDPOINT is not set"),
+        ({"OTEL_TRACES_EXPORTER": "none"}, "OTEL_TRACES_EXPORTER is none"),
+        ({"OTEL_SDK_DISABLED": "true"}, "OTEL_SDK_DISABLED is true"),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "only otlp and none are known"),
+    ],
+)
+def test_without_a_backend_it_says_which_variable_decides(
+    environ: dict[str, str], why: str, run: StoreRunner, sink: HttpSink
+) -> None:
+    """With status 2, and nothing is sent to the endpoint that is set beside it."""
+    if environ:
+        environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": sink.url, **environ}
+    out, err = io.StringIO(), io.StringIO()
+    assert run_send(run.store, SendOptions(), environ=environ, out=out, err=err) == 2
+    assert why in err.getvalue()
+    assert not sink.requests
+    # A backend that somebody names is asked all the same.
+    named = {name: text for name, text in environ.items() if text != "zipkin"}
+    assert run_send(run.store, SendOptions(to=sink.url), environ=named, out=out, err=err) == 0
 
 
 def test_no_credential_is_printed(run: StoreRunner, sink: HttpSink) -> None:

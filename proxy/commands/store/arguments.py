@@ -49,11 +49,15 @@ def add_store_commands(
         "--out", metavar="FILE", help="a new file to write them to; -: standard output"
     )
 
-    send = add("send", _send, "send calls to an OTLP/HTTP backend, whatever their state")
+    send = add("send", _send, "send calls to an OTLP backend, whatever their state")
     _add_filter(send)
-    send.add_argument("--to", required=True, metavar="URL", help="without a path: at /v1/traces")
     send.add_argument(
-        "--header", action="append", default=[], metavar="NAME=VALUE", help="a header to send"
+        "--to",
+        metavar="URL",
+        help="an OTLP/HTTP backend, without a path at /v1/traces (that of the OTEL_* variables)",
+    )
+    send.add_argument(
+        "--header", action="append", default=[], metavar="NAME=VALUE", help="with --to: a header"
     )
     send.add_argument("--dry-run", action="store_true", help="count them, and send nothing")
 

@@ -5,7 +5,7 @@ go oldest first, in batches (:mod:`telemetry.export.resending`), including those
 tools. Header values are never printed, and of the URL only scheme, host and port (R7).
 
 The exit status is 0; 1 if the store is missing or cannot be read, or not all calls were accepted; 2
-if the filter, the URL or a header is wrong.
+if the filter, the URL or a header is wrong, or no backend is named.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from proxy.commands.store_command import StoreCommand, count_calls, count_spans, describe_size
 from proxy.reading.chosen_calls import ChosenCalls, read_filter
-from telemetry.export.http_sender import HttpSender
+from telemetry.errors import ConfigurationError
+from telemetry.export.exporter import open_sender
 from telemetry.export.resending import BackendFailed, Resender
-from telemetry.export.settings import build_backend
+from telemetry.export.settings import build_backend, is_sdk_disabled, read_otlp_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,14 +35,14 @@ class SendOptions:
     """The options of ``spantap store send``.
 
     Attributes:
-        to: the URL of the backend.
-        headers: each is ``NAME=VALUE``.
+        to: the URL of the backend; ``None`` means that of the ``OTEL_*`` variables.
+        headers: each is ``NAME=VALUE``; they go with `to`.
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of one more ``since:`` of the filter.
         dry_run: only count what would be sent.
     """
 
-    to: str = field(repr=False)
+    to: str | None = field(default=None, repr=False)
     headers: Sequence[str] = field(default=(), repr=False)
     words: Sequence[str] = ()
     since: str | None = None
@@ -63,7 +64,7 @@ def run_send(
     Args:
         store: the store's file.
         options: which calls, and where to.
-        environ: has timeout and certificates for the backend (:func:`build_backend`).
+        environ: has the backend, or the timeout and the certificates for the one that is named.
         out: for the result.
         err: for everything else.
         wait: waits so many seconds before another try.
@@ -73,7 +74,7 @@ def run_send(
         The exit status.
     """
     with StoreCommand("spantap store send", store, err) as command:
-        backend = build_backend(options.to, options.headers, environ)
+        backend = _find_backend(options, environ)
         wanted = read_filter(options.words, options.since, now_ns())
         with command.open_store() as reader:
             chosen = ChosenCalls(reader, wanted, all_spans=True)
@@ -86,6 +87,27 @@ def run_send(
                 return 0
             return _send(chosen, backend, command.tell, out, wait)
     return command.status
+
+
+def _find_backend(options: SendOptions, environ: Mapping[str, str]) -> OtlpSettings:
+    """Find where to send to.
+
+    Raises:
+        ConfigurationError: no backend is named, or a value cannot be followed.
+    """
+    if options.to is not None:
+        return build_backend(options.to, options.headers, environ)
+    if options.headers:
+        raise ConfigurationError("--header goes with --to; OTEL_EXPORTER_OTLP_HEADERS has others")
+    if (backend := read_otlp_settings(environ)) is not None:
+        return backend
+    if is_sdk_disabled(environ):
+        reason = "OTEL_SDK_DISABLED is true"
+    elif environ.get("OTEL_TRACES_EXPORTER", "").strip() == "none":
+        reason = "OTEL_TRACES_EXPORTER is none"
+    else:
+        reason = "OTEL_EXPORTER_OTLP_ENDPOINT is not set"
+    raise ConfigurationError(f"name a backend with --to: {reason}")
 
 
 def _send(
@@ -101,7 +123,7 @@ def _send(
         StoreError: the store cannot be read.
     """
     failure = ""
-    with contextlib.closing(HttpSender(backend)) as sender:
+    with contextlib.closing(open_sender(backend)) as sender:
         resender = Resender(sender, tell=tell, wait=wait)
         try:
             resender.send(stored.span for stored in chosen)
