@@ -127,6 +127,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         value: the content as it came.
         is_error: the client says that the tool failed.
         name: the name of the tool, if the result itself names it.
+        pictures: images in the content, if the content is a text of it all.
     """
 
     id: str | None
@@ -134,6 +135,7 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     value: Any
     is_error: bool = False
     name: str | None = None
+    pictures: tuple[Media, ...] = ()
 
 
 class Other(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from telemetry.facts import DERIVED_KINDS
+from telemetry.store.rows import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -25,6 +28,10 @@ BATCH_BYTES = 8 * 1024 * 1024
 """The most bytes of spans that are committed together, so that a batch fits a disk with little
 room. If more wait, a commit is due at once: a backlog of frames does not become a backlog of spans.
 """
+
+MAX_WAITING_PICTURE_BYTES = 32 * 1024 * 1024
+"""The most bytes of pictures that wait while the store is unavailable. For more, the oldest are
+given up, and their spans are not."""
 
 
 class Waiting(NamedTuple):
@@ -48,6 +55,12 @@ class Waiting(NamedTuple):
             size_bytes += sum([len(data) for data in self.open_runs.values() if data is not None])
         return size_bytes
 
+    @property
+    def picture_bytes(self) -> int:
+        """The bytes of the pictures."""
+        pictures = [picture for row in self.rows for picture in row.pictures]
+        return sum([len(picture.data) for picture in pictures if picture.data is not None])
+
     def settle(self) -> None:
         """Report the frames as settled: the spans are safe, or given up."""
         if self.receipt is not None:
@@ -59,13 +72,13 @@ class WaitingRows:
 
     Attributes:
         spans: how many spans wait; any thread may ask.
-        size_bytes: the bytes of all entries.
+        size_bytes: the bytes of all entries, without their pictures.
+        picture_bytes: the bytes of all pictures.
     """
 
     def __init__(self) -> None:
         self._entries: deque[Waiting] = deque()
-        self.spans = 0
-        self.size_bytes = 0
+        self.spans = self.size_bytes = self.picture_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -73,13 +86,14 @@ class WaitingRows:
     @property
     def is_due(self) -> bool:
         """Whether a commit is due, because more waits than goes into a batch."""
-        return self.size_bytes > BATCH_BYTES
+        return self.size_bytes + self.picture_bytes > BATCH_BYTES
 
     def add(self, entry: Waiting) -> None:
         """Append an entry."""
         self._entries.append(entry)
         self.spans += len(entry.rows)
         self.size_bytes += entry.size_bytes
+        self.picture_bytes += entry.picture_bytes
 
     def forget_runs(self, numbers: Collection[int]) -> None:
         """Drop what runs took from their calls, because somebody deleted a span of them.
@@ -88,7 +102,7 @@ class WaitingRows:
         calls do.
         """
         entries, self._entries = self._entries, deque()
-        self.spans = self.size_bytes = 0
+        self.spans = self.size_bytes = self.picture_bytes = 0
         for entry in entries:
             rows = [row for row in entry.rows if not _is_of(row, numbers)]
             runs = {run: None if run in numbers else kept for run, kept in entry.open_runs.items()}
@@ -97,11 +111,23 @@ class WaitingRows:
     def drop_surplus(self) -> int:
         """Drop the oldest until the limit is kept (R5); return how many spans were dropped."""
         dropped = 0
+        if self.picture_bytes > MAX_WAITING_PICTURE_BYTES:
+            self._drop_pictures()
         while self.size_bytes > MAX_WAITING_BYTES:
             oldest = self._pop()
             dropped += len(oldest.rows)
             oldest.settle()
         return dropped
+
+    def _drop_pictures(self) -> None:
+        """Drop the oldest pictures until their limit is kept; their rows say so."""
+        for at, entry in enumerate(self._entries):
+            if self.picture_bytes <= MAX_WAITING_PICTURE_BYTES:
+                break
+            if gone_bytes := entry.picture_bytes:
+                rows = tuple(map(_without_pictures, entry.rows))
+                self._entries[at] = entry._replace(rows=rows)
+                self.picture_bytes -= gone_bytes
 
     def choose_batch(self) -> list[Waiting]:
         """Choose the oldest entries for the next commit, at least one. They stay until settled."""
@@ -110,10 +136,11 @@ class WaitingRows:
         batch: list[Waiting] = []
         size_bytes = 0
         for entry in self._entries:
-            if batch and size_bytes + entry.size_bytes > BATCH_BYTES:
+            entry_bytes = entry.size_bytes + entry.picture_bytes
+            if batch and size_bytes + entry_bytes > BATCH_BYTES:
                 break
             batch.append(entry)
-            size_bytes += entry.size_bytes
+            size_bytes += entry_bytes
         return batch
 
     def settle(self, batch: Sequence[Waiting]) -> None:
@@ -125,11 +152,20 @@ class WaitingRows:
         entry = self._entries.popleft()
         self.spans -= len(entry.rows)
         self.size_bytes -= entry.size_bytes
+        self.picture_bytes -= entry.picture_bytes
         return entry
 
 
 def _is_of(row: SpanRow, runs: Collection[int]) -> bool:
     return row.columns.run in runs and row.columns.kind in DERIVED_KINDS
+
+
+def _without_pictures(row: SpanRow) -> SpanRow:
+    pictures = (
+        replace(picture, data=None, left_out=picture.left_out or LeftOut.NO_MEMORY)
+        for picture in row.pictures
+    )
+    return replace(row, pictures=tuple(pictures))
 
 
 def split_batch(batch: Sequence[Waiting]) -> list[Waiting]:

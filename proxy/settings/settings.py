@@ -106,6 +106,9 @@ class Settings(BaseModel):
     first."""
     store_max_age_days: Annotated[float, Field(gt=0, le=36_500, allow_inf_nan=False)] = 30
     """Older spans are deleted, except pending ones."""
+    pictures: bool = True
+    """Whether pictures of requests and answers are kept beside their spans, for the page: up to 8
+    MiB each, and a quarter of ``store_max_bytes`` together. Exported spans do not have them."""
     store_fsync: bool = False
     """Whether each commit of spans waits for the disk. Without it, no span is lost however a
     process ends, but a crash of the machine may lose the last ones."""

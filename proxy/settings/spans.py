@@ -50,6 +50,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     prices: tuple[dict[str, str | float | None], ...]
     max_value_bytes: int
     max_span_bytes: int
+    pictures: bool
 
     @classmethod
     def of(cls, settings: Settings) -> SpanSettings:
@@ -65,8 +66,10 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
     """
     switches = read_privacy_switches(environ)
     if not settings.content:
-        limit = switches.base64_image_max_length
-        switches = replace(PrivacySwitches.everything(), base64_image_max_length=limit)
+        limit, is_set = switches.base64_image_max_length, switches.limits_images
+        switches = replace(
+            PrivacySwitches.everything(), base64_image_max_length=limit, limits_images=is_set
+        )
     # The old name of the switch may say otherwise.
     says_to_show = environ.get(_VECTORS, "").lower() == "false"
     shows_vectors = says_to_show and not switches.hides_vectors
@@ -86,6 +89,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         conversations=settings.conversations_as,
         remembered_calls=settings.conversations,
         run_idle_seconds=settings.run_idle_seconds,
+        pictures=settings.pictures,
     )
 
 
@@ -97,9 +101,7 @@ def hides_content(settings: Settings, environ: Mapping[str, str]) -> bool:
     """
     if settings.redact or settings.redact_patterns or not settings.content:
         return True
-    switches = read_privacy_switches(environ)
-    limit = switches.base64_image_max_length
-    return switches != PrivacySwitches(base64_image_max_length=limit)
+    return not read_privacy_switches(environ).are_off
 
 
 def hand_over(settings: Settings, environ: Mapping[str, str]) -> bytes:

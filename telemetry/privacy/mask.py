@@ -27,7 +27,6 @@ from telemetry.privacy.credentials import NO_CREDENTIALS
 from telemetry.privacy.hiding import hide_attributes
 from telemetry.privacy.images import may_hold_long_image, redact_images, redact_long_images
 from telemetry.privacy.json_strings import REDACTED
-from telemetry.privacy.switches import PrivacySwitches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from telemetry.attribute_values import AttributeValue
     from telemetry.privacy.credentials import Credentials
     from telemetry.privacy.redaction import Redaction
+    from telemetry.privacy.switches import PrivacySwitches
 
 _NOT_SEARCHED: Final = frozenset(
     {
@@ -60,7 +60,7 @@ _URL = re.compile(r"https?:[\\/]+[^\s\"'<>]+", re.IGNORECASE)
 
 @lru_cache(maxsize=16)
 def _hide_nothing(switches: PrivacySwitches) -> bool:
-    return switches == PrivacySwitches(base64_image_max_length=switches.base64_image_max_length)
+    return switches.are_off
 
 
 class Mask:
@@ -110,6 +110,25 @@ class Mask:
     def hides_output_messages(self) -> bool:
         """Whether nothing of an answer's messages is shown, not even the tools that they call."""
         return self._switches.hides_output_messages
+
+    @property
+    def hides_input_pictures(self) -> bool:
+        """Whether no picture of a request is shown."""
+        return self._switches.hides_input_text or self._switches.hide_input_images
+
+    @property
+    def hides_output_pictures(self) -> bool:
+        """Whether no picture of an answer is shown: it may be an edited one of the request."""
+        return self._switches.hides_output_text or self._switches.hide_input_images
+
+    @property
+    def image_limit(self) -> int | None:
+        """The most characters of a picture, if the user limits them; ``None`` if not."""
+        return self._limit if self._switches.limits_images else None
+
+    def changes(self, text: str) -> bool:
+        """Tell whether a credential or a pattern is found in a text."""
+        return self.text(text) != text
 
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None

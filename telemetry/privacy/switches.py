@@ -53,6 +53,7 @@ class PrivacySwitches:
         hide_retrieval_documents: all text of a ranking, the query and what the answer repeats
             included; no other span of ours has retrieved documents.
         base64_image_max_length: a ``data:image/…;base64`` URL of more characters is hidden.
+        limits_images: the user set that limit, which then also bounds what is kept beside spans.
     """
 
     hide_inputs: bool = False
@@ -70,6 +71,7 @@ class PrivacySwitches:
     hide_embeddings_text: bool = False
     hide_retrieval_documents: bool = False
     base64_image_max_length: int = 32_000
+    limits_images: bool = False
 
     @classmethod
     def everything(cls) -> PrivacySwitches:
@@ -94,6 +96,14 @@ class PrivacySwitches:
                 hides = self.hide_retrieval_documents
                 inputs, outputs = self.hides_input_text or hides, self.hides_output_text or hides
                 return replace(self, hide_input_text=inputs, hide_output_text=outputs)
+
+    @property
+    def are_off(self) -> bool:
+        """Whether none hides anything; the limit of images does not count."""
+        limit = self.base64_image_max_length
+        return self == PrivacySwitches(
+            base64_image_max_length=limit, limits_images=self.limits_images
+        )
 
     @property
     def hides_input_messages(self) -> bool:
@@ -197,7 +207,7 @@ def read_privacy_switches(environ: Mapping[str, str]) -> PrivacySwitches:
     limit = environ.get(_IMAGE_LIMIT, "")
     if not limit:
         return PrivacySwitches(**hides)
-    return PrivacySwitches(**hides, base64_image_max_length=_read_limit(limit))
+    return PrivacySwitches(**hides, base64_image_max_length=_read_limit(limit), limits_images=True)
 
 
 def _is_on(variable: str, value: str) -> bool:

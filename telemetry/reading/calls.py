@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from telemetry.reading.limits import Limits
     from telemetry.reading.runs import RunSums, ToolCalls
     from telemetry.reading.sums import Aggregate
-    from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 ROWS_OF_A_READ: Final = 1_000
@@ -201,6 +201,14 @@ class Calls:
         if not id_prefix or not id_prefix.isprintable():
             return []
         return [*self.with_bytes(self._engine.find(id_prefix, limit))]
+
+    def pictures(self, seq: int) -> list[CallPicture]:
+        """Read which pictures the row with this number has, kept or left out."""
+        return self._engine.pictures(seq)
+
+    def picture(self, seq: int, digest: str) -> bytes | None:
+        """Read the bytes of a picture of this row; ``None`` if they are not there, or damaged."""
+        return self._engine.picture(seq, digest)
 
     def last_seq(self) -> int:
         """Return the number of the newest row of all, whichever are meant; 0 for none."""

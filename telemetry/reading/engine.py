@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.finding.where import Where
-    from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 LAST_SEQ: Final = (1 << 63) - 1
@@ -231,6 +231,12 @@ class Engine(Protocol):
 
     def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
         """Yield rows with their bytes, each read when needed; one that is gone is left out."""
+
+    def pictures(self, seq: int) -> list[CallPicture]:
+        """Read which pictures the row with this number has, without their bytes."""
+
+    def picture(self, seq: int, digest: str) -> bytes | None:
+        """Read the bytes of a picture of this row; ``None`` if they are not there."""
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
         """Search the bytes of the rows for texts, newest first, in steps; at least one."""

@@ -6,12 +6,14 @@ derived from the call, such as those of its run.
 
 A defect costs as little as it can, and never raises (R2). A call whose position, usage, columns or
 derived rows fail is recorded without them. A span that cannot be made with its content is made
-without it, and says so (R3). No log line holds content (R7).
+without it, and says so (R3). Its pictures are found last. No log line holds content (R7).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
+
+from msgspec.structs import replace
 
 from telemetry.conversation_position import ConversationForm
 from telemetry.conversations.positions import with_position
@@ -19,6 +21,7 @@ from telemetry.conversations.runs import NO_STEP
 from telemetry.facts import NO_COLUMNS
 from telemetry.observing.observation import OBSERVER_FAILED
 from telemetry.recording.attempts import Attempts
+from telemetry.recording.pictures import find_pictures
 from telemetry.recording.run_rows import NOTHING, Derived, RunRows
 from telemetry.recording.span_row import make_row
 from telemetry.spans.columns import build_columns
@@ -140,6 +143,9 @@ class CallRows:
         self._attempts.note(exchange)
         columns = self._try("a call lacks its columns", NO_COLUMNS, build_columns, exchange, span)
         row = make_row(exchange, span, columns, self._now_ns())
+        find, fault = find_pictures, "a call lacks its pictures"
+        if pictures := self._try(fault, (), find, exchange, span, self._rules):
+            row = replace(row, pictures=pictures)
         derived = NOTHING
         if followed is not None and not (followed.step is NO_STEP and followed.unmarked is None):
             derive = self._run_rows.derive

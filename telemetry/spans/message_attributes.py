@@ -73,21 +73,27 @@ def build_message_attributes(
     if content is None or isinstance(content, str):
         yield f"{prefix}.{_CONTENT}", content or None
         return
-    said: list[Part] = []
-    calls: list[ToolCall] = []
     answered = next((part.id for part in content if isinstance(part, ToolResult)), None)
     yield f"{prefix}.{MessageAttributes.MESSAGE_TOOL_CALL_ID}", answered
+    said = list_said(content, shows_reasoning=shows_reasoning, calls_are_parts=calls_are_parts)
+    yield from _said(prefix, said, message.part_count, flattening)
+    yield from _calls(prefix, [part for part in content if isinstance(part, ToolCall)], flattening)
+
+
+def list_said(
+    content: Sequence[Part], *, shows_reasoning: bool = True, calls_are_parts: bool = False
+) -> list[Part]:
+    """List the parts of a message that are written as its contents, each at its position."""
+    said: list[Part] = []
     for part in content:
         if isinstance(part, ToolCall):
-            calls.append(part)
             if calls_are_parts:
                 said.append(part)
         elif isinstance(part, ToolResult):
             said += (part.content,) if isinstance(part.content, str) else part.content or ()
         elif shows_reasoning or not isinstance(part, Reasoning):
             said.append(part)
-    yield from _said(prefix, said, message.part_count, flattening)
-    yield from _calls(prefix, calls, flattening)
+    return said
 
 
 def _said(

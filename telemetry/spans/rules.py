@@ -62,6 +62,7 @@ class SpanRules:
         conversations: how conversations are shown.
         remembered_calls: how many calls are remembered, to find later calls that continue them.
         run_idle_seconds: how long a run may be without a call before it is over.
+        pictures: whether pictures are kept beside the spans of their calls.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -78,6 +79,7 @@ class SpanRules:
     conversations: ConversationForm = ConversationForm.RUNS
     remembered_calls: int = MAX_CALLS
     run_idle_seconds: int = RUN_IDLE_SECONDS
+    pictures: bool = True
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
     _masks_of_heads: Callable[[str, Credentials], Mask] = field(
         init=False, repr=False, compare=False
@@ -108,9 +110,7 @@ class SpanRules:
     @property
     def hides_content(self) -> bool:
         """Whether any content is hidden from all spans; the limit of images does not count."""
-        limit = self.privacy.base64_image_max_length
-        shown = PrivacySwitches(base64_image_max_length=limit)
-        return self.redaction is not None or self.privacy != shown
+        return self.redaction is not None or not self.privacy.are_off
 
     def mask(self, exchange: Exchange) -> Mask:
         """Return the mask of an exchange: it hides all content if its client asked for that."""

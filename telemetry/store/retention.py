@@ -12,8 +12,8 @@ A step of pruning is bounded: a transaction that removes, and one that gives roo
 Only the folding of a WAL that grew during a long read cannot be divided.
 
 Removing a span also removes its share of the sums by minute (:mod:`telemetry.store.minutes`), what
-is kept beside it (:mod:`telemetry.store.kept_calls`), and its parts, unless another span has them,
-too (:mod:`telemetry.store.parts`).
+is kept beside it (:mod:`telemetry.store.kept_calls`), and its pictures and parts, unless another
+span has them, too (:mod:`telemetry.store.pictures`, :mod:`telemetry.store.parts`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from telemetry.store.kept_calls import remove_kept_calls
 from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.parts.sweeping import Sweeping, sweep
+from telemetry.store.pictures import measure_pictures, remove_pictures
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_removed
@@ -103,8 +104,10 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
     oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
     chosen, stored_bytes = _choose(connection, min(excess_bytes, MAX_PRUNE_BYTES), oldest)
     # Each span of a conversation counts with the bytes stored for it, but mostly frees less,
-    # because others share its parts: the next step frees the rest.
-    frees_less = any(part is not None for *_, part in chosen)
+    # because others share its parts and its pictures: the next step frees the rest.
+    frees_less = any(
+        part is not None or measure_pictures(connection, seq) for seq, *_, part in chosen
+    )
     return Surplus(
         rows=chosen,
         lost=sum(state == SpanState.PENDING for _, state, _, _ in chosen),
@@ -117,6 +120,7 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
     with transaction(connection):
         sum_removed(connection, [seq for seq, *_ in rows])
         remove_kept_calls(connection, [seq for seq, *_ in rows])
+        remove_pictures(connection, [seq for seq, *_ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
@@ -196,6 +200,7 @@ def _choose(
         if sweeping.admits(part):
             chosen.append(row)
             stored_bytes += sweeping.measure(seq, part, size_bytes)
+            stored_bytes += measure_pictures(connection, seq)
     return chosen, stored_bytes
 
 

@@ -31,6 +31,65 @@ class SpanState(StrEnum):
     does not expect it to get last month's prompts."""
 
 
+class LeftOut(StrEnum):
+    """Why a picture of a call is not kept; :attr:`words` names the limit and the setting."""
+
+    OFF = "off"
+    IMAGE_LIMIT = "image_limit"
+    TOO_LARGE = "too_large"
+    NO_MEMORY = "no_memory"
+    TYPE = "type"
+    NO_ROOM = "no_room"
+
+    @property
+    def words(self) -> str:
+        """The reason, for people, to stand behind "not kept:"."""
+        return _WHY_LEFT_OUT[self]
+
+    @classmethod
+    def find(cls, word: object) -> LeftOut:
+        """Find the reason that a store has; a picture without one was kept, and had to go."""
+        return next((one for one in cls if one.value == word), cls.NO_ROOM)
+
+
+_WHY_LEFT_OUT = {
+    LeftOut.OFF: "SPANTAP_PICTURES is false",
+    LeftOut.IMAGE_LIMIT: (
+        "it is longer than OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH, 32,000 characters unless set"
+    ),
+    LeftOut.TOO_LARGE: "it is larger than 8 MiB, the limit of SPANTAP_PICTURES",
+    LeftOut.NO_MEMORY: (
+        "memory was short: SPANTAP_PICTURES keeps 500 pictures of a call, and 32 MiB of them"
+    ),
+    LeftOut.TYPE: "SPANTAP_PICTURES keeps PNG, JPEG, GIF and WebP",
+    LeftOut.NO_ROOM: "all pictures together take at most a quarter of SPANTAP_STORE_MAX_BYTES",
+}
+
+
+class CallPicture(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A picture of a call, whether it is kept or not.
+
+    Attributes:
+        is_answer: it stands in the answer, else in the request.
+        message: the position of its message in the span.
+        part: its position in the message; one behind all parts is in the result of a tool.
+        type: its MIME type by its first bytes; ``None`` if that is not known.
+        size_bytes: its size; 0 if that is not known.
+        data: its bytes, when it is recorded.
+        digest: the SHA-256 of its bytes in hexadecimal digits, when it is read and still there.
+        left_out: why it is not kept; ``None`` if it is.
+    """
+
+    is_answer: bool
+    message: int
+    part: int
+    type: str | None = None
+    size_bytes: int = 0
+    data: bytes | None = None
+    digest: str | None = None
+    left_out: LeftOut | None = None
+
+
 class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A span to be recorded.
 
@@ -44,6 +103,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         recorded_ns: when it is recorded, by the caller's clock.
         kept_call: what is kept of the call, so that later ones can continue it after a restart
             (:mod:`telemetry.store.kept_calls`); ``None`` for nothing.
+        pictures: those of the call, which its span has only in short.
         columns: everything else that a list shows of the call.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
             messages are one batch: protobuf appends repeated fields. It stays the last field.
@@ -63,6 +123,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     launch: str | None = None
     recorded_ns: int
     kept_call: bytes | None = None
+    pictures: tuple[CallPicture, ...] = ()
     columns: CallColumns = NO_COLUMNS
     span: bytes
 

@@ -222,6 +222,36 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         "ALTER TABLE minutes ADD COLUMN saved_usd REAL NOT NULL DEFAULT 0",
         "ALTER TABLE minutes ADD COLUMN list_usd REAL NOT NULL DEFAULT 0",
     ),
+    13: (
+        # Pictures of calls (telemetry.store.pictures). Sizes and digests are read from the index,
+        # without the pages that hold the contents.
+        """
+        CREATE TABLE pictures (
+            id INTEGER PRIMARY KEY,
+            digest BLOB NOT NULL,
+            size_bytes INTEGER NOT NULL,
+            data BLOB NOT NULL
+        )
+        """,
+        "CREATE UNIQUE INDEX pictures_by_digest ON pictures (digest, size_bytes)",
+        """
+        CREATE TABLE call_pictures (
+            seq INTEGER NOT NULL,
+            is_answer INTEGER NOT NULL,
+            message INTEGER NOT NULL,
+            part INTEGER NOT NULL,
+            type TEXT,
+            size_bytes INTEGER NOT NULL,
+            digest BLOB,
+            left_out TEXT,
+            PRIMARY KEY (seq, is_answer, message, part)
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE INDEX call_pictures_by_digest ON call_pictures (digest, seq)
+        WHERE digest IS NOT NULL
+        """,
+    ),
 }
 """By their numbers, the statements of the migrations that do more than add columns of facts."""
 

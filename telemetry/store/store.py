@@ -25,11 +25,14 @@ Other rooms rely on these rules (``docs/contract/promises.md#the-store``, R8):
    lost.
 10. What is kept beside a span, so that conversations continue after a restart, comes and goes with
     it (:mod:`telemetry.store.kept_calls`).
+11. Pictures are recorded after their spans, in another transaction. If that fails they are lost,
+    and nothing else is (:mod:`telemetry.store.pictures`).
 """
 
 from __future__ import annotations
 
 import logging
+import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -41,6 +44,7 @@ from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
 from telemetry.store.kept_calls import DigestKey, find_last_conversation, find_runs, read_kept_calls
 from telemetry.store.parts.families import Families
+from telemetry.store.pictures import SHARE, insert_pictures
 from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
@@ -48,7 +52,6 @@ from telemetry.store.unobserved_calls import write_unobserved
 from telemetry.store.writing import NO_RUNS, RefusedRow, as_storable, as_text, insert, settle
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
@@ -76,6 +79,7 @@ class Store:
         self._lost = 0
         self._damaged = 0
         self._damaged_lines = RateLimit(time.monotonic_ns)
+        self._picture_lines = RateLimit(time.monotonic_ns)
         self._deleted_runs: set[int] = set()
         self._fresh = FreshSpans()
         self._key = DigestKey()
@@ -349,9 +353,29 @@ class Store:
             self._families.forget()  # or not
             raise
         self._file.note_recorded(recorded)
+        self._keep_pictures(connection, new)
         if self._first_state is SpanState.PENDING:
             self._fresh.add(new)
         return len(new)
+
+    def _keep_pictures(
+        self, connection: sqlite3.Connection, new: Sequence[tuple[int, SpanRow]]
+    ) -> None:
+        """Record the pictures of new spans, if that is possible."""
+        calls = [(seq, row.pictures) for seq, row in new if row.pictures]
+        if not calls:
+            return
+        try:
+            with self._file.growth(connection):
+                insert_pictures(connection, calls, self._retention.max_bytes // SHARE)
+        except sqlite3.Error as error:
+            if self._picture_lines.admit() is not None:
+                _logger.warning(
+                    "pictures of %d calls are not in the store %s, which has their spans: %s",
+                    len(calls),
+                    self.path,
+                    type(error).__name__,
+                )
 
     def _forget_other_file(self) -> None:
         """Forget what is known of a file, if another one is open now."""

@@ -56,8 +56,8 @@ def _judging_rows() -> Iterator[None]:
         raise
 
 
-_APART = 3
-"""Fields at the end of a row that are not columns: kept call, columns, bytes."""
+_APART = 4
+"""Fields at the end of a row that are not columns: kept call, pictures, columns, bytes."""
 
 _COLUMNS = (
     *SpanRow.__struct_fields__[:-_APART],

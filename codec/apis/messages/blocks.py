@@ -111,7 +111,9 @@ def _read_call(block: JsonObject, kind: str) -> ToolCall:
 
 def _read_result(block: JsonObject) -> ToolResult:
     value = block.get("content")
+    pictures: tuple[Media, ...] = ()
     if isinstance(value, list):
+        pictures = tuple(_read_pictures(value))
         value = [_without_long_data(inner) for inner in value]
     text = value if isinstance(value, str) else None if value is None else compact_text(value)
     return ToolResult(
@@ -119,7 +121,20 @@ def _read_result(block: JsonObject) -> ToolResult:
         content=text or None,
         value=value,
         is_error=block.get("is_error") is True,
+        pictures=pictures,
     )
+
+
+def _read_pictures(blocks: Sequence[Any]) -> Iterator[Media]:
+    """Read the images in a result. Their base64 is not copied, because an agent sends many."""
+    for block in islice(blocks, MAX_READ_PARTS):
+        source = object_of(object_of(block).get("source"))
+        if kind_of(block) == "image" and source.get("type") == "base64":
+            yield Media(
+                kind="image",
+                data=text_of(source.get("data")),
+                mime_type=text_of(source.get("media_type")),
+            )
 
 
 def _without_long_data(block: Any) -> Any:

@@ -34,6 +34,9 @@ _NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})
 _UNREAD_CALLS: Final = frozenset({"mcp_call", "image_generation_call"})
 """Past calls that only keep a message's place (``docs/contract/apis.md#responses-request``)."""
 
+_SHOWN: Final = ("input_image", "computer_screenshot")
+"""Types of images in the outputs of tools."""
+
 _ASKED: Final = ("arguments", "action", "operation", "actions")
 """Members that say what the model asked of one of the provider's tools. ``queries`` and ``code``
 are read under their names."""
@@ -53,7 +56,12 @@ def read_input_item(item: Any) -> Message:
     if kind.endswith(_OUTPUT_END):
         value = next((item[name] for name in _OUTPUTS if name in item), None)
         text = value if isinstance(value, str) else None if value is None else compact_text(value)
-        result = ToolResult(id=text_of(item.get("call_id")), content=text or None, value=value)
+        result = ToolResult(
+            id=text_of(item.get("call_id")),
+            content=text or None,
+            value=value,
+            pictures=_read_pictures(value),
+        )
         return Message("tool", (result,))
     return Message(text_of(item.get("role")) or _ASSISTANT)
 
@@ -104,6 +112,16 @@ def _read_part(part: Any) -> Part:
             return read_file(part | {"file_data": data})
         case _:
             return Other(part)
+
+
+def _read_pictures(output: Any) -> tuple[Media, ...]:
+    """Read the images in the output of a tool: parts of a list, or the screenshot of a computer."""
+    if type(output) is str:
+        return ()
+    parts = output if isinstance(output, list) else [output]
+    images = (part for part in map(object_of, parts) if part.get("type") in _SHOWN)
+    urls = (text_of(image.get("image_url")) for image in islice(images, MAX_READ_PARTS))
+    return tuple([Media(kind="image", url=url) for url in urls if url is not None])
 
 
 def _read_reasoning(item: JsonObject) -> Reasoning:

@@ -48,7 +48,8 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
     if sampler := describe_sampler(environ):
         kept = f"; of the others SPANTAP_KEEP keeps {keep}" if keep else ""
         yield note("content", f"only sampled calls are recorded: {sampler}{kept}", _UNSET)
-    hidden = [name for name, is_on in asdict(rules.privacy).items() if is_on is True]
+    switches = asdict(rules.privacy).items()
+    hidden = [name for name, is_on in switches if name.startswith("hide_") and is_on is True]
     patterns = "" if rules.redaction is None else "; what the patterns find is hidden"
     if not settings.content:
         yield good("content", f"no content is recorded{patterns}")

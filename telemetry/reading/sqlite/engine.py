@@ -33,6 +33,7 @@ from telemetry.reading.sqlite.stored_rows import StoredRows, snapshot
 from telemetry.reading.sqlite.walking import find_newest, find_oldest
 from telemetry.store.minutes import MINUTE_NS, find_first_minute
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
+from telemetry.store.pictures import read_picture, read_pictures
 from telemetry.store.spans_table import name_spans
 from telemetry.store.unobserved_calls import read_unobserved
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from telemetry.finding.where import Where
     from telemetry.reading.engine import Amounts, Group, Notable, Page, SearchStep, Times
     from telemetry.reading.sqlite.amounts import RowSums
-    from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
     from telemetry.store.unobserved_calls import UnobservedCalls
 
 STEP_RUNS: Final = 20_000
@@ -197,6 +198,16 @@ class SqliteEngine:
     def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
         """Yield rows with their bytes; one that was pruned meanwhile is left out."""
         return self._rows.with_bytes(rows)
+
+    def pictures(self, seq: int) -> list[CallPicture]:
+        """Read which pictures the row with this number has."""
+        with explain_sqlite_errors(self.path):
+            return read_pictures(self._connection, seq)
+
+    def picture(self, seq: int, digest: str) -> bytes | None:
+        """Read the bytes of a picture of this row, if they have that digest."""
+        with explain_sqlite_errors(self.path):
+            return read_picture(self._connection, seq, digest)
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
         """Search the bytes of the rows for texts (:func:`~.searching.search`)."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from telemetry.finding.where import Where
     from telemetry.reading.engine import Group
-    from telemetry.store.rows import SpanSummary, StoredSpan
+    from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
 
     Fit = Callable[[SpanSummary], bool]
     Amount = Callable[[list[SpanSummary]], Any]
@@ -158,6 +158,12 @@ class ListEngine:
 
     def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
         return (self._spans[row.seq] for row in rows if row.seq in self._spans)
+
+    def pictures(self, seq: int) -> list[CallPicture]:
+        return []
+
+    def picture(self, seq: int, digest: str) -> bytes | None:
+        return None
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
         texts = [text.lower().encode() for text in where.texts]

@@ -1,0 +1,161 @@
+"""Finds the pictures of a call that its span has only in short, to be kept beside the span.
+
+A picture has the position that it has among the attributes of the span
+(:mod:`telemetry.spans.message_attributes`). One in the result of a tool may have none there; it
+comes behind all parts of its message.
+
+What a switch hides, or a mask or a pattern would change, is not kept and not mentioned. Of all
+others the place is kept, with the reason where the picture is not. The newest messages come first,
+so that a limit leaves out the oldest pictures.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from codec.parts import Media, ToolResult
+from codec.text.pictures import (
+    MAX_PICTURE_BYTES,
+    decode_base64,
+    find_base64,
+    find_picture_type,
+)
+from telemetry.spans.message_attributes import list_said
+from telemetry.store.rows import CallPicture, LeftOut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.apis.api import Api
+    from codec.parts import Message, Part
+    from telemetry.observing.exchange import Exchange
+    from telemetry.privacy.mask import Mask
+    from telemetry.spans.otlp.writer import FinishedSpan
+    from telemetry.spans.rules import SpanRules
+
+_Judged = tuple[str | None, bytes | None, LeftOut | None]
+"""Type and bytes of a picture, and why it is left out; ``None`` for what is not known."""
+
+MAX_CALL_PICTURES: Final = 500
+"""The most pictures of a call that are noted: OpenAI takes as many in a request."""
+
+MAX_CALL_BYTES: Final = 32 * 1024 * 1024
+"""The most bytes of a call's pictures that wait for the store together, besides its decoded body,
+which may have three times as many."""
+
+_MAX_CHARS: Final = MAX_PICTURE_BYTES * 4 // 3 + 1_024
+"""Longer base64 is of a picture that is too large; the rest is for line ends."""
+
+_TYPE_CHARS: Final = 16
+"""How many characters tell the type: twelve bytes are enough for each."""
+
+
+def find_pictures(
+    exchange: Exchange, span: FinishedSpan, rules: SpanRules
+) -> tuple[CallPicture, ...]:
+    """Find the pictures of a call, those of its answer first, then the newest of its request."""
+    mask, api = span.mask, exchange.api
+    if mask is None:
+        return ()
+    limit = rules.privacy.base64_image_max_length
+    finding = _Finding(mask, api, limit, is_on=rules.pictures)
+    response = exchange.response
+    if response is not None and not mask.hides_output_pictures:
+        for answer in response.answers if (exchange.response_status or 0) < 400 else ():
+            finding.search(answer.index, answer.message, is_answer=True)
+    if exchange.request_size_bytes > limit and not mask.hides_input_pictures:
+        messages = span.messages
+        for at in range(len(messages) - 1, -1, -1):
+            finding.search(at, messages[at], is_answer=False)
+    return tuple(finding.found)
+
+
+class _Finding:
+    """What was found so far of one call."""
+
+    def __init__(self, mask: Mask, api: Api, limit: int, *, is_on: bool) -> None:
+        self.found: list[CallPicture] = []
+        self._mask = mask
+        self._api = api
+        self._limit = limit
+        self._is_on = is_on
+        self._kept_bytes = 0
+        self._known: dict[str, tuple[str | None, bytes | None, LeftOut | None]] = {}
+
+    def search(self, position: int, message: Message, *, is_answer: bool) -> None:
+        """Search a message, which has this position in the span."""
+        content = message.content
+        if not isinstance(content, tuple):
+            return
+        for part, media, is_in_span in self._list_images(content, is_answer=is_answer):
+            written = media.url or media.data or ""
+            if is_in_span and len(written) <= self._limit:
+                continue
+            text = media.data if media.url is None else find_base64(media.url)
+            if not text:
+                continue  # it lies elsewhere
+            if len(self.found) >= MAX_CALL_PICTURES:
+                return
+            if (judged := self._judge(written, text)) is not None:
+                kind, data, left_out = judged
+                self.found.append(
+                    CallPicture(
+                        is_answer=is_answer,
+                        message=position,
+                        part=part,
+                        type=kind,
+                        size_bytes=len(text) * 3 // 4 if data is None else len(data),
+                        data=data,
+                        left_out=left_out,
+                    )
+                )
+
+    def _list_images(
+        self, content: Sequence[Part], *, is_answer: bool
+    ) -> Iterator[tuple[int, Media, bool]]:
+        """Yield the images of a message: their positions, and whether the span has short ones."""
+        shows_reasoning = is_answer or self._api.shows_past_reasoning
+        said = list_said(
+            content, shows_reasoning=shows_reasoning, calls_are_parts=self._api.calls_are_parts
+        )
+        for part, one in enumerate(said):
+            if isinstance(one, Media) and one.kind == "image":
+                yield part, one, True
+        shown = (one for it in content if isinstance(it, ToolResult) for one in it.pictures)
+        for part, one in enumerate(shown, start=len(said)):
+            yield part, one, False
+
+    def _judge(self, written: str, text: str) -> _Judged | None:
+        """Find type and bytes of a picture, or why it is left out; ``None`` if it is hidden.
+
+        Args:
+            written: the picture as the span would have it.
+            text: its base64.
+        """
+        if not self._is_on:
+            return None, None, LeftOut.OFF
+        limit = self._mask.image_limit
+        if limit is not None and len(written) > limit:
+            return None, None, LeftOut.IMAGE_LIMIT
+        if (known := self._known.get(text)) is not None:
+            return known
+        if self._mask.changes(written):
+            return None
+        judged = self._known[text] = self._decode(text)
+        return judged
+
+    def _decode(self, text: str) -> _Judged:
+        kind = find_picture_type(decode_base64(text[:_TYPE_CHARS]))
+        if kind is None:
+            return None, None, LeftOut.TYPE
+        if len(text) > _MAX_CHARS:
+            return kind, None, LeftOut.TOO_LARGE
+        if self._kept_bytes + len(text) * 3 // 4 > MAX_CALL_BYTES:
+            return kind, None, LeftOut.NO_MEMORY
+        data = decode_base64(text)
+        if find_picture_type(data) is None:  # it breaks off
+            return None, None, LeftOut.TYPE
+        if len(data) > MAX_PICTURE_BYTES:
+            return kind, None, LeftOut.TOO_LARGE
+        self._kept_bytes += len(data)
+        return kind, data, None

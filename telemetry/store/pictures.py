@@ -1,0 +1,222 @@
+"""The pictures of calls, beside their spans: each content once, by its SHA-256 digest.
+
+Functions on an open connection. A span stays what it was without them: no error here costs a span.
+
+``call_pictures`` has a row for each picture of a call: where it stands, and its digest or the
+reason why it is not kept. ``pictures`` has the contents. A content is removed with the last call
+that has it (:func:`remove_pictures`). All together take at most :data:`SHARE` of the store; for
+newer ones the pictures of the oldest calls are removed. Their calls stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from telemetry.store.ranges import group_ranges
+from telemetry.store.rows import CallPicture, LeftOut
+from telemetry.store.schema import transaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+SHARE: Final = 4
+"""The part of the store that all pictures may take: one in so many."""
+
+_SPARE_SHARE: Final = 16
+"""When the pictures need more than they may have, one in so many bytes is freed in addition, so
+that not every commit has to look for the oldest."""
+
+_ADD_PLACE = """
+INSERT OR IGNORE INTO call_pictures
+    (seq, is_answer, message, part, type, size_bytes, digest, left_out)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+_ADD = """
+INSERT INTO pictures (digest, size_bytes, data)
+SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM pictures WHERE digest = ?)
+"""
+
+_TOTAL = "SELECT coalesce(sum(CAST(size_bytes AS INTEGER)), 0) FROM pictures"
+
+_OLDEST_FIRST = """
+SELECT digest, size_bytes,
+    (SELECT max(seq) FROM call_pictures WHERE digest = pictures.digest) AS last_seq
+FROM pictures ORDER BY last_seq
+"""
+
+_DIGESTS = """
+SELECT DISTINCT digest FROM call_pictures WHERE seq BETWEEN ? AND ? AND digest IS NOT NULL
+"""
+
+_REMOVE_UNUSED = """
+DELETE FROM pictures WHERE digest = ?1
+AND NOT EXISTS (SELECT 1 FROM call_pictures WHERE digest = ?1)
+"""
+
+_MEASURE = """
+SELECT coalesce(sum(CAST(size_bytes AS INTEGER)), 0) FROM call_pictures
+WHERE seq = ? AND digest IS NOT NULL
+"""
+
+_OF_CALL = """
+SELECT is_answer, message, part, type, size_bytes, digest, left_out,
+    EXISTS (SELECT 1 FROM pictures WHERE digest = call_pictures.digest)
+FROM call_pictures WHERE seq = ? ORDER BY is_answer, message, part
+"""
+
+_CONTENT = """
+SELECT CAST(data AS BLOB) FROM pictures WHERE digest = ?1
+AND EXISTS (SELECT 1 FROM call_pictures WHERE seq = ?2 AND digest = ?1)
+"""
+
+_HAS_TABLE = "SELECT 1 FROM sqlite_master WHERE name = 'call_pictures'"
+
+_NEWEST_PLACES = """
+SELECT seq, is_answer, message, part, type, size_bytes, digest, left_out
+FROM call_pictures ORDER BY seq DESC LIMIT ?
+"""
+
+_COPY_PLACE = """
+INSERT OR IGNORE INTO call_pictures
+    (seq, is_answer, message, part, type, size_bytes, digest, left_out)
+SELECT ?, ?, ?, ?, ?, ?, ?, ? WHERE EXISTS (SELECT 1 FROM spans WHERE seq = ?)
+"""
+
+_COPIED = "SELECT CAST(data AS BLOB) FROM pictures WHERE digest = ?"
+
+MAX_COPIED_PLACES: Final = 100_000
+"""A new file gets the pictures of a damaged one from this many places, some 30 MB in memory."""
+
+
+def insert_pictures(
+    connection: sqlite3.Connection,
+    calls: Iterable[tuple[int, Sequence[CallPicture]]],
+    limit_bytes: int,
+) -> None:
+    """Record the pictures of calls, by the numbers of their spans, in one transaction.
+
+    Raises:
+        sqlite3.Error: nothing is recorded.
+    """
+    with transaction(connection):
+        for seq, pictures in calls:
+            for picture in pictures:
+                digest = None
+                if picture.data is not None:
+                    digest = sha256(picture.data).digest()
+                    size_bytes = len(picture.data)
+                    connection.execute(_ADD, (digest, size_bytes, picture.data, digest))
+                place = (seq, picture.is_answer, picture.message, picture.part)
+                known = (picture.type, picture.size_bytes, digest, picture.left_out)
+                connection.execute(_ADD_PLACE, (*place, *known))
+        _make_room(connection, limit_bytes)
+
+
+def _make_room(connection: sqlite3.Connection, limit_bytes: int) -> None:
+    """Remove the pictures of the oldest calls until all others are within the limit."""
+    (total,) = connection.execute(_TOTAL).fetchone()
+    if total <= limit_bytes:
+        return
+    surplus = total - limit_bytes + limit_bytes // _SPARE_SHARE
+    removed: list[tuple[bytes]] = []
+    for digest, size_bytes, _ in connection.execute(_OLDEST_FIRST):
+        if surplus <= 0:
+            break
+        removed.append((digest,))
+        surplus -= size_bytes
+    connection.executemany("DELETE FROM pictures WHERE digest = ?", removed)
+
+
+def remove_pictures(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
+    """Remove the pictures of spans that are about to be removed, unless other calls have them."""
+    if connection.execute("SELECT 1 FROM call_pictures LIMIT 1").fetchone() is None:
+        return
+    ranges = [*group_ranges(seqs)]
+    digests = {row for ends in ranges for row in connection.execute(_DIGESTS, ends)}
+    connection.executemany("DELETE FROM call_pictures WHERE seq BETWEEN ? AND ?", ranges)
+    connection.executemany(_REMOVE_UNUSED, digests)
+
+
+def measure_pictures(connection: sqlite3.Connection, seq: int) -> int:
+    """Measure the pictures of a span in bytes; other calls may have some of them, too."""
+    (size_bytes,) = connection.execute(_MEASURE, (seq,)).fetchone()
+    return int(size_bytes)
+
+
+def read_pictures(connection: sqlite3.Connection, seq: int) -> list[CallPicture]:
+    """Read which pictures a call has, without their contents; none of an older store.
+
+    Raises:
+        sqlite3.Error: they cannot be read.
+    """
+    if connection.execute(_HAS_TABLE).fetchone() is None:
+        return []
+    found = []
+    for (
+        is_answer,
+        message,
+        part,
+        kind,
+        size_bytes,
+        digest,
+        left_out,
+        is_there,
+    ) in connection.execute(_OF_CALL, (seq,)):
+        if not (isinstance(message, int) and isinstance(part, int)):
+            continue  # the row is damaged
+        is_kept = isinstance(digest, bytes) and bool(is_there)
+        why = None if is_kept else LeftOut.find(left_out)
+        found.append(
+            CallPicture(
+                is_answer=bool(is_answer),
+                message=message,
+                part=part,
+                type=kind if isinstance(kind, str) else None,
+                size_bytes=size_bytes if isinstance(size_bytes, int) else 0,
+                digest=digest.hex() if is_kept else None,
+                left_out=why,
+            )
+        )
+    return found
+
+
+def read_picture(connection: sqlite3.Connection, seq: int, digest: str) -> bytes | None:
+    """Read a picture of a call; ``None`` if it has none with that digest, or it is damaged.
+
+    Raises:
+        sqlite3.Error: it cannot be read.
+    """
+    if connection.execute(_HAS_TABLE).fetchone() is None:
+        return None
+    try:
+        key = bytes.fromhex(digest)
+    except ValueError:
+        return None
+    found = connection.execute(_CONTENT, (key, seq)).fetchone()
+    if found is None or not isinstance(found[0], bytes) or sha256(found[0]).digest() != key:
+        return None
+    return bytes(found[0])
+
+
+def copy_pictures(source: sqlite3.Connection, connection: sqlite3.Connection) -> None:
+    """Copy the pictures of the spans in a new store from another one, as far as they can be read.
+
+    Raises:
+        sqlite3.Error: the new store cannot be written.
+    """
+    places: list[tuple[Any, ...]] = []
+    with contextlib.suppress(sqlite3.Error):  # an older schema; what is behind damage is lost
+        places.extend(source.execute(_NEWEST_PLACES, (MAX_COPIED_PLACES,)))
+    for place in places:
+        seq, digest, data = place[0], place[-2], None
+        with contextlib.suppress(sqlite3.Error, TypeError):
+            (data,) = source.execute(_COPIED, (digest,)).fetchone()
+        with transaction(connection):
+            connection.execute(_COPY_PLACE, (*place, seq))
+            if isinstance(data, bytes) and sha256(data).digest() == digest:
+                connection.execute(_ADD, (digest, len(data), data, digest))
+                connection.execute(_REMOVE_UNUSED, (digest,))
