@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from codec.text.jsontext import decode_json
+from proxy.commands.store_command import describe_size
 from proxy.escape import escape, escape_line
 from telemetry.privacy.json_strings import REDACTED
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from codec.asked import Tool
     from codec.parts import ToolCall
     from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
+    from telemetry.store.rows import CallPicture
 
 MAX_URL_CHARACTERS: Final = 120
 """A longer URL is cut, because nobody can read an image in a ``data:`` URL."""
@@ -62,6 +64,8 @@ def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
             yield from _tool_call_lines(part.call)
         elif part.kind in _WORDS:
             yield 4, Text(f"({part.kind}) ", style="italic").append(escape(part.text))
+        elif part.picture is not None:
+            yield 4, Text(f"(image) {_describe(part.picture)}", style="italic")
         else:
             yield 4, Text(f"({escape_line(part.kind)}) {_short_url(part.text)}", style="italic")
     for call in _calls_behind(message):
@@ -165,6 +169,16 @@ def tool_line(tool: Tool, *, whole: bool = False) -> Line:
 def write_compact(value: object) -> str:
     """Write a value as JSON in one line."""
     return json.dumps(value, ensure_ascii=False)
+
+
+def _describe(picture: CallPicture) -> str:
+    """Describe a picture that the page shows, or say why it is not kept."""
+    words = escape_line(picture.type or "picture")
+    if picture.size_bytes:
+        words += f", {describe_size(picture.size_bytes)}"
+    if picture.left_out is None:
+        return f"{words}, shown on the page"
+    return f"{words}, not kept: {picture.left_out.words}"
 
 
 def _title(message: RecordedMessage, place: str = "") -> Text:

@@ -19,7 +19,7 @@ from proxy.commands.render import print_call
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
 from proxy.escape import escape
-from proxy.reading.call import decode_call
+from proxy.reading.call import read_with_pictures
 from proxy.reading.run_record import (
     build_tree_record,
     find_caller,
@@ -113,14 +113,18 @@ def show_found(
         return True
     if len(found) > 1:
         return False
-    _show_call(found[0], options, console, command)
+    _show_call(reader, found[0], options, console, command)
     return True
 
 
 def _show_call(
-    found: StoredSpan, options: ShowOptions, console: Console, command: StoreCommand
+    reader: Calls,
+    found: StoredSpan,
+    options: ShowOptions,
+    console: Console,
+    command: StoreCommand,
 ) -> None:
-    call = decode_call(found.summary, found.span)
+    call = read_with_pictures(reader, found)
     if options.as_json:
         from proxy.reading.record import build_call_record, encode_line  # noqa: PLC0415 - rare
 

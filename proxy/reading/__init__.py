@@ -10,5 +10,5 @@ select calls; :func:`~proxy.reading.call.decode_call` reads one from its span;
 :func:`~proxy.reading.branch_sums.sum_branches` sums its branches up.
 
 Doors: ``branch_sums``, ``call``, ``call_order``, ``chosen_calls``, ``costs``, ``flat_messages``,
-``local_zone``, ``record``, ``run_record``, ``run_tree``.
+``local_zone``, ``pictures``, ``record``, ``run_record``, ``run_tree``.
 """

@@ -31,18 +31,21 @@ from proxy.reading.flat_messages import (
     read_ranked,
     read_tool,
 )
+from proxy.reading.pictures import add_pictures, group_pictures
 from telemetry.reading.limits import read_limits
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from codec.asked import Tool
     from codec.rate_limits import RateLimit
     from codec.text.jsontext import JsonObject
-    from telemetry.store.rows import SpanSummary
+    from proxy.reading.pictures import Pictures
+    from telemetry.reading.calls import Calls
+    from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +54,7 @@ class RecordedCall:
 
     summary: SpanSummary
     span: DecodedSpan
+    pictures: Sequence[CallPicture] = ()
 
     @property
     def duration_ns(self) -> int:
@@ -240,7 +244,16 @@ class RecordedCall:
 
     def _messages(self, path: str) -> tuple[RecordedMessage, ...]:
         items = self._list(path)
-        return tuple(read_message(index, object_of(item.get("message"))) for index, item in items)
+        is_answer = path == SpanAttributes.LLM_OUTPUT_MESSAGES
+        messages = (read_message(index, object_of(item.get("message"))) for index, item in items)
+        return tuple(
+            add_pictures(one, self._pictures.get((is_answer, one.index), ()), is_answer=is_answer)
+            for one in messages
+        )
+
+    @cached_property
+    def _pictures(self) -> Pictures:
+        return group_pictures(self.pictures)
 
     def _texts(self, path: str, name: str) -> tuple[RecordedMessage, ...]:
         texts = (
@@ -260,8 +273,19 @@ class RecordedCall:
         return read_document(self.span.attributes.get(name))
 
 
-def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
-    """Decode a row of the store.
+def read_with_pictures(calls: Calls, stored: StoredSpan) -> RecordedCall:
+    """Decode a row of a store, and read which pictures are kept beside its span.
+
+    Raises:
+        StoreError: they cannot be read.
+    """
+    return decode_call(stored.summary, stored.span, calls.pictures(stored.summary.seq))
+
+
+def decode_call(
+    summary: SpanSummary, blob: bytes, pictures: Sequence[CallPicture] = ()
+) -> RecordedCall:
+    """Decode a row of the store; `pictures` are kept beside its span.
 
     Bytes that are not a span give a call without attributes, with a status that says so: one
     damaged row must not hide the others.
@@ -285,4 +309,4 @@ def decode_call(summary: SpanSummary, blob: bytes) -> RecordedCall:
             resource={},
             scope=("", ""),
         )
-    return RecordedCall(summary=summary, span=span)
+    return RecordedCall(summary=summary, span=span, pictures=pictures)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from codec.text.jsontext import JsonObject
+    from telemetry.store.rows import CallPicture
 
 
 def find_request_body(attributes: Mapping[str, Any], cut: Collection[str]) -> str | None:
@@ -66,11 +67,15 @@ class ContentPart:
 
     Attributes:
         call: one of the message's calls, if the order of calls and texts matters.
+        place: its position among the parts of the message on the span.
+        picture: what the store has of an image that is not whole in the span.
     """
 
     kind: str
     text: str
     call: ToolCall | None = None
+    place: int = 0
+    picture: CallPicture | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +172,7 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
     content = string_of(message.get("content"))
     if content:
         yield ContentPart(kind="text", text=content)
-    for _, item in list_items(message.get("contents")):
+    for place, item in list_items(message.get("contents")):
         part = object_of(item.get("message_content"))
         kind = string_of(part.get("type")) or "unknown"
         text = string_of(part.get("text"))
@@ -181,7 +186,7 @@ def _parts(message: JsonObject) -> Iterator[ContentPart]:
                 known = (string_of(media.get(name)) for name in ("url", "name", "id", "mime_type"))
                 text = next((value for value in known if value), "")
         call = _tool_call(object_of(item["tool_call"])) if "tool_call" in item else None
-        yield ContentPart(kind=kind, text=text, call=call)
+        yield ContentPart(kind=kind, text=text, call=call, place=place)
 
 
 def mark_refusal(message: RecordedMessage) -> RecordedMessage:

@@ -169,7 +169,7 @@ def read_pictures(connection: sqlite3.Connection, seq: int) -> list[CallPicture]
         if not (isinstance(message, int) and isinstance(part, int)):
             continue  # the row is damaged
         is_kept = isinstance(digest, bytes) and bool(is_there)
-        why = None if is_kept else LeftOut.find(left_out)
+        why = None if is_kept else LeftOut.read(left_out)
         found.append(
             CallPicture(
                 is_answer=bool(is_answer),

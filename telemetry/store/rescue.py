@@ -7,8 +7,9 @@ Spans that exist only here (pending, then rejected, then kept) are carried over 
 under their numbers, as far as they can be read and are what was recorded. Content that they repeat
 is stored once there, too. What is kept beside them, and their pictures, are carried over as well,
 as far as they can be read (:mod:`telemetry.store.kept_calls`, :mod:`telemetry.store.pictures`).
-Sums by minute (:mod:`telemetry.store.minutes`) begin again after them. No number is given twice, not even that of a span that was not carried over:
-in the new store a number means the same span, or none.
+Sums by minute (:mod:`telemetry.store.minutes`) begin again after them. No number is given twice,
+not even that of a span that was not carried over: in the new store a number means the same span, or
+none.
 """
 
 from __future__ import annotations

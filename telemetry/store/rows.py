@@ -47,7 +47,7 @@ class LeftOut(StrEnum):
         return _WHY_LEFT_OUT[self]
 
     @classmethod
-    def find(cls, word: object) -> LeftOut:
+    def read(cls, word: object) -> LeftOut:
         """Find the reason that a store has; a picture without one was kept, and had to go."""
         return next((one for one in cls if one.value == word), cls.NO_ROOM)
 

@@ -71,7 +71,7 @@ interface Open {
   received?: number;
 }
 
-interface Part { kind: string; chars: number; preview: string; url: string | null; image: { type: string; bytes: number } | null }
+interface Part { kind: string; chars: number; preview: string; url: string | null; image: { type: string | null; bytes: number | null; digest: string | null; left_out: string | null } | null }
 interface ToolCall { id: string | null; name: string | null; arguments: string | null; chars: number }
 interface Head {
   index: number; role: string | null; name: string | null; tool_call_id: string | null; chars: number; digest: string;

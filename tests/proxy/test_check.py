@@ -72,6 +72,7 @@ def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) 
         "upstream 'default'",
         "content",
         "cost",
+        "pictures",
         "store",
         "disk",
         "OTLP",
@@ -177,6 +178,28 @@ def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Pat
     [found] = about("upstreams", lines)
     assert found.startswith("bad   ")
     assert about("OTLP", lines)
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "told"),
+    [
+        ({}, {}, "kept for the page up to 8 MiB each, and 256 MiB together, a quarter of"),
+        ({}, {"pictures": False}, "none is kept for the page: SPANTAP_PICTURES is false"),
+        ({"OPENINFERENCE_HIDE_INPUT_IMAGES": "true"}, {}, "none is kept: the settings hide them"),
+        (
+            {"OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH": "1000"},
+            {},
+            "none of more than OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH, 1000 characters",
+        ),
+    ],
+)
+def test_what_is_kept_of_pictures_is_told(
+    environ: dict[str, str], settings: dict[str, Any], told: str, store: Path
+) -> None:
+    """The limits, and the settings that change them."""
+    [found] = about("pictures", check(environ, store=store, **settings)[1])
+    assert found.startswith("good  pictures: ")
+    assert told in found
 
 
 @pytest.mark.parametrize(

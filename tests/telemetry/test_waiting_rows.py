@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from telemetry import waiting_rows
+from telemetry.store.rows import CallPicture, LeftOut
 from telemetry.waiting_rows import Waiting, WaitingRows, join_open_runs
 from tests.telemetry.span_rows import make_row
 
@@ -51,3 +54,27 @@ def test_of_one_run_the_last_change_counts() -> None:
         Waiting((), {1: None, 3: b"c"}, None),
     ]
     assert join_open_runs(batch) == {1: None, 2: b"b", 3: b"c"}
+
+
+def test_pictures_are_given_up_before_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the store is away the oldest go, and their rows say so; no span is dropped for them."""
+    monkeypatch.setattr(waiting_rows, "MAX_WAITING_PICTURE_BYTES", 2_500)
+    waiting = WaitingRows()
+    for number in range(4):
+        picture = CallPicture(is_answer=False, message=0, part=0, data=bytes(1_000))
+        waiting.add(Waiting((replace(make_row(number), pictures=(picture,)),), {}, None))
+    assert waiting.drop_surplus() == 0
+    assert (waiting.spans, waiting.picture_bytes) == (4, 2_000)
+    found = [entry.rows[0].pictures[0].left_out for entry in waiting.choose_batch()]
+    assert found == [LeftOut.NO_MEMORY, LeftOut.NO_MEMORY, None, None]
+    waiting.settle(waiting.choose_batch())
+    assert waiting.picture_bytes == 0
+
+
+def test_pictures_are_committed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They count towards a batch, so that they do not pile up in memory."""
+    monkeypatch.setattr(waiting_rows, "BATCH_BYTES", 1_000)
+    picture = CallPicture(is_answer=False, message=0, part=0, data=bytes(1_000))
+    waiting = WaitingRows()
+    waiting.add(Waiting((replace(make_row(1), pictures=(picture,)),), {}, None))
+    assert waiting.is_due

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from codec.text.pictures import MAX_PICTURE_BYTES
 from proxy.commands.check.findings import bad, good, note
+from proxy.commands.store_command import describe_size
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import ConfigurationError, TelemetryError
 from telemetry.export.delivery import Verdict
@@ -19,6 +21,7 @@ from telemetry.export.otel_environment import (
     find_reason_for_no_spans,
 )
 from telemetry.export.settings import OtlpProtocol, read_otlp_settings
+from telemetry.store.pictures import SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from proxy.settings.settings import Settings
     from telemetry.export.delivery import Sender
     from telemetry.export.settings import OtlpSettings
+    from telemetry.spans.rules import SpanRules
 
 _DOUBLED = re.compile(r"(/v1/(?:traces|metrics|logs))/v1/(?:traces|metrics)$")
 """A path that was appended to an endpoint that already had it, or the path of another signal."""
@@ -57,6 +61,25 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
         yield good("content", f"content is recorded, with {', '.join(hidden)}{patterns}")
     else:
         yield good("content", f"all content is recorded{patterns}")
+    yield good("pictures", _tell_pictures(settings, rules))
+
+
+def _tell_pictures(settings: Settings, rules: SpanRules) -> str:
+    """Say which pictures are kept, and which setting says so."""
+    if not settings.pictures:
+        return "none is kept for the page: SPANTAP_PICTURES is false"
+    privacy = rules.privacy
+    if privacy.hide_input_images or (privacy.hides_input_text and privacy.hides_output_text):
+        return "none is kept: the settings hide them"
+    share = describe_size(settings.store_max_bytes // SHARE)
+    words = (
+        f"kept for the page up to {MAX_PICTURE_BYTES >> 20} MiB each, and {share} together, a"
+        " quarter of SPANTAP_STORE_MAX_BYTES"
+    )
+    if privacy.limits_images:
+        limit = privacy.base64_image_max_length
+        words += f"; none of more than OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH, {limit} characters"
+    return words
 
 
 def sends_spans(environ: Mapping[str, str]) -> bool:

@@ -21,8 +21,10 @@ from proxy.escape import UNSAFE, escape
 from proxy.page.api.found_calls import find_call
 from proxy.page.api.targets import find_target
 from proxy.page.errors import PageError
+from proxy.reading.pictures import list_pictures
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, MetadataMember
+from telemetry.store.rows import LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,11 +69,18 @@ def _read_body(call: RecordedCall) -> str:
         raise PageError("not_found", "the request was too large to be recorded whole")
     if text is None or text == REDACTED:
         raise PageError("not_found", "the request was not recorded, or is hidden by the settings")
-    if REDACTED in text:
-        raise PageError("not_found", "parts of the request are hidden by the settings")
+    if left_out := text.count(REDACTED):
+        raise PageError("not_found", _tell_left_out(call, left_out))
     if get_api(call.summary.columns.api or "").takes_forms:
         raise PageError("not_found", "the request may have been a form, whose file is not recorded")
     return text
+
+
+def _tell_left_out(call: RecordedCall, count: int) -> str:
+    """Say why `count` texts of a request are missing: its long pictures, or hidden ones."""
+    if count <= len([*list_pictures(call.input_messages)]):
+        return f"the request has a picture that is not in the span: {LeftOut.IMAGE_LIMIT.words}"
+    return "parts of the request are hidden by the settings"
 
 
 def _write_json(body: Any) -> str:

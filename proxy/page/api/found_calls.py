@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.errors import PageError
-from proxy.reading.call import decode_call
+from proxy.reading.call import read_with_pictures
 
 if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
@@ -33,7 +33,7 @@ def find_call(reader: Calls, parameters: Parameters, name: str = "id") -> Record
 def read_call_of(reader: Calls, span_id: str) -> RecordedCall | None:
     """Read the call with a span id; ``None`` if there is no such call."""
     stored = reader.one(span_id)
-    return None if stored is None else decode_call(stored.summary, stored.span)
+    return None if stored is None else read_with_pictures(reader, stored)
 
 
 def find_before(

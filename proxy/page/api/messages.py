@@ -1,14 +1,12 @@
 """Heads of messages: who said how much, and how it begins. The rest comes in slices.
 
-A picture in the span is described by type and size, one elsewhere by its address; nothing is
-fetched. A picture is Base64 in a ``data:`` URL whose first bytes are one of :data:`_MARKS`, because
-its URL, which a stranger wrote, may say anything about its type. No other bytes are served.
+A picture in the span, or kept beside it, is described by type and size, one elsewhere by its
+address; nothing is fetched. Only bytes that begin as a picture does are served
+(:mod:`codec.text.pictures`), because a stranger wrote the type beside them.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from hashlib import blake2b
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.compared_text import compare_as
 from codec.text.jsontext import compact_text, decode_json
+from codec.text.pictures import decode_base64, find_base64, find_picture_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from codec.parts import ToolCall
     from codec.text.jsontext import JsonObject
     from proxy.reading.flat_messages import ContentPart, RecordedMessage
+    from telemetry.store.rows import CallPicture
 
 MAX_PREVIEW_CHARACTERS: Final = 2_048
 """The longest preview, about a screen: 200 messages are then at most some 400 KB, and usually a
@@ -63,7 +63,7 @@ def digest_message(message: RecordedMessage) -> str:
         if part.kind == "text":
             if text := compare_as(part.text, message.role).strip():
                 texts.append(text)
-        elif part.kind != "reasoning":
+        elif part.kind != "reasoning" and part.text:
             texts.append((part.kind, part.text))
     calls = [(call.id, call.name, _read_arguments(call)) for call in message.tool_calls]
     return _digest([message.role, message.tool_call_id, texts, calls])
@@ -100,8 +100,12 @@ def _build_head(at: int, message: RecordedMessage) -> JsonObject:
 def _build_part(part: ContentPart) -> JsonObject:
     is_text = part.kind in TEXT_KINDS
     is_address = not is_text and _ADDRESS.match(part.text) is not None
-    picture = None if is_text or is_address else _describe_picture(part.text)
-    is_bytes = not is_text and part.text.startswith("data:")
+    picture = None
+    if part.picture is not None:
+        picture = _describe_kept(part.picture)
+    elif not (is_text or is_address):
+        picture = _describe_picture(part.text)
+    is_bytes = not is_text and (part.picture is not None or part.text.startswith("data:"))
     return {
         "kind": part.kind,
         "chars": len(part.text),
@@ -138,52 +142,36 @@ def _digest(value: Any) -> str:
     return blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
-_MARKS: Final = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-
 _MARK_CHARACTERS: Final = 16
 """How many characters of Base64 are read for the type: twelve bytes are enough for each."""
 
 
+def _describe_kept(picture: CallPicture) -> JsonObject:
+    """Describe a picture that is kept beside the span, or say why it is not."""
+    return {
+        "type": picture.type,
+        "bytes": picture.size_bytes or None,
+        "digest": picture.digest,
+        "left_out": None if picture.left_out is None else picture.left_out.words,
+    }
+
+
 def _describe_picture(url: str) -> JsonObject | None:
     """Find type and size of a picture in a ``data:`` URL; ``None`` if it is not a picture."""
-    found = _find_base64(url)
+    found = find_base64(url)
     if found is None:
         return None
-    kind = _find_type(_decode(found[:_MARK_CHARACTERS]))
+    found = found.strip()
+    kind = find_picture_type(decode_base64(found[:_MARK_CHARACTERS]))
     if kind is None:
         return None
-    return {"type": kind, "bytes": len(found.rstrip("=")) * 3 // 4}
+    size_bytes = len(found.rstrip("=")) * 3 // 4
+    return {"type": kind, "bytes": size_bytes, "digest": None, "left_out": None}
 
 
 def read_picture(url: str) -> tuple[str, bytes] | None:
     """Read type and bytes of a picture; ``None`` if it is not a picture."""
-    found = _find_base64(url)
-    data = None if found is None else _decode(found)
-    kind = None if data is None else _find_type(data)
-    return None if data is None or kind is None else (kind, data)
-
-
-def _find_base64(url: str) -> str | None:
-    if not url.startswith("data:"):
-        return None
-    head, comma, text = url.partition(",")
-    return text.strip() if comma and head.endswith(";base64") else None
-
-
-def _decode(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        return b""
-
-
-def _find_type(data: bytes) -> str | None:
-    for mark, kind in _MARKS:
-        if data.startswith(mark):
-            return kind
-    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+    found = find_base64(url)
+    data = b"" if found is None else decode_base64(found)
+    kind = find_picture_type(data)
+    return None if kind is None else (kind, data)

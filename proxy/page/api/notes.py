@@ -5,11 +5,15 @@ They have nothing of the content, except names that are in the metadata.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
+
+from openinference.semconv.trace import ImageAttributes
 
 from codec.chat.rewrite import USAGE_REWRITE
 from codec.members import list_of, object_of
 from proxy.reading.costs import explain_gap
+from proxy.reading.pictures import list_pictures
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
 
@@ -24,6 +28,9 @@ _UNCHANGED = "expired_or_evicted"
 (:mod:`telemetry.conversations.cache_breaks`)."""
 
 _MAX_NAMES = 8
+
+_IMAGE_URL = f".{ImageAttributes.IMAGE_URL}"
+"""The end of the names of images, which the limit of images leaves out: no setting hides them."""
 
 
 def write_notes(call: RecordedCall) -> list[str]:
@@ -94,8 +101,15 @@ def _describe_hidden(call: RecordedCall, metadata: JsonObject) -> Iterator[str]:
         yield f"too large to be recorded whole: {names}"
     if metadata.get(MetadataMember.CONTENT_HIDDEN_BY) is not None:
         yield "the client asked that no content be recorded"
-    elif any(value == REDACTED for value in call.span.attributes.values()):
+    elif any(
+        value == REDACTED and not name.endswith(_IMAGE_URL)
+        for name, value in call.span.attributes.items()
+    ):
         yield "some of this is hidden by the settings"
+    pictures = list_pictures((*call.input_messages, *call.output_messages))
+    reasons = Counter(one.left_out for one in pictures if one.left_out is not None)
+    for reason, count in reasons.items():
+        yield f"{count} picture{'s' if count > 1 else ''} not kept: {reason.words}"
 
 
 def _is_count(value: Any) -> bool:

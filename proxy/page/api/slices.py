@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from codec.text.jsontext import compact_text
+from codec.text.pictures import find_picture_type
 from proxy.page.api.answers import Download
 from proxy.page.api.found_calls import find_call
 from proxy.page.api.messages import list_parts, read_picture, write_message
@@ -64,6 +65,16 @@ def read_part_picture(reader: Calls, parameters: Parameters) -> Download:
     if found is None:
         raise PageError("not_found", "this part is not a picture of type png, jpeg, gif or webp")
     return Download(*found)
+
+
+def read_kept_picture(reader: Calls, parameters: Parameters) -> Download:
+    """Read a picture that is kept beside the span of a call, by the digest of its bytes."""
+    stored = reader.one(parameters.span_id())
+    data = None if stored is None else reader.picture(stored.summary.seq, parameters.part("digest"))
+    kind = None if data is None else find_picture_type(data)
+    if data is None or kind is None:
+        raise PageError("not_found", "this call has no picture of that digest; it may be too old")
+    return Download(kind, data)
 
 
 def write_tool(tool: Tool) -> str:

@@ -15,7 +15,7 @@ from proxy.page.api.found_calls import find_before
 from proxy.page.api.growth import NOTHING_BEFORE, find_growth
 from proxy.page.api.messages import build_heads, digest_message
 from proxy.page.api.rows import write_time
-from proxy.reading.call import decode_call
+from proxy.reading.call import read_with_pictures
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -43,7 +43,7 @@ def read_transcript(reader: Calls, parameters: Parameters) -> JsonObject:
     turns: list[JsonObject] = []
     last: RecordedCall | None = None
     for stored in reader.with_bytes(rows[:limit]):
-        call = decode_call(stored.summary, stored.span)
+        call = read_with_pictures(reader, stored)
         turns.append(_build_turn(call, find_before(reader, call, last)))
         last = call
         if time.monotonic() >= until_seconds:

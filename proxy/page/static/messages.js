@@ -142,10 +142,13 @@ function toolCall(call, source, index, n) {
 
 /** @param {Part} part @param {Source} source @param {number} message @param {number} index */
 function picture(part, source, message, index) {
-  const words = `${part.image?.type ?? "image"}, ${bytes(part.image?.bytes)}`;
+  const { type, bytes: size, digest, left_out } = /** @type {NonNullable<Part["image"]>} */ (part.image);
+  const words = size == null ? type ?? "image" : `${type ?? "image"}, ${bytes(size)}`;
+  if (left_out != null) return el("p", { class: "medium" }, `${words}: `, el("span", { class: "dim" }, `not kept: ${left_out}`));
   const image = el("img", { alt: `image of the ${source.of === "input" ? "request" : "answer"}: ${words}`, class: "picture" });
   const caption = el("figcaption", null, words);
-  void blob(`calls/${source.call}/images/${message}`, { of: source.of, part: index }).then((found) => {
+  const found = digest == null ? blob(`calls/${source.call}/images/${message}`, { of: source.of, part: index }) : blob(`calls/${source.call}/pictures/${digest}`);
+  void found.then((found) => {
     image.src = URL.createObjectURL(found);
     image.onload = () => fill(caption, `${words}, ${image.naturalWidth} × ${image.naturalHeight}`);
   }, (error) => {

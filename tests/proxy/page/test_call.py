@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from codec.text.jsontext import decode_json
 from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS
 from proxy.page.api.slices import MAX_SLICE_CHARACTERS
 from telemetry.privacy.switches import read_privacy_switches
 from telemetry.spans.rules import SpanRules
+from telemetry.store.rows import CallPicture, LeftOut
+from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import (
     TOOL,
     make_exchange,
     make_failed_exchange,
+    make_row,
     make_store,
     make_tools_exchange,
     span_id_of,
@@ -229,8 +233,43 @@ async def test_a_picture_is_what_its_first_bytes_say(
     if kind is None:
         assert (part["image"], told.status) == (None, 404)
     else:
-        assert part["image"] == {"type": kind, "bytes": len(data)}
+        assert part["image"] == {
+            "type": kind,
+            "bytes": len(data),
+            "digest": None,
+            "left_out": None,
+        }
         assert (told.status, told.headers["Content-Type"], told.body) == (200, kind, data)
+
+
+async def test_a_picture_beside_the_span_is_shown_by_its_digest(tmp_path: Path) -> None:
+    """Its type is that of its bytes; each answer says that no browser may guess another one."""
+    long = "data:image/png;base64," + base64.b64encode(PNG + bytes(40_000)).decode()
+    content = [{"type": "image_url", "image_url": {"url": long}}] * 3
+    exchange = make_exchange(1, request_json=asking({"role": "user", "content": content}))
+    data = PNG + bytes(40_000)
+    pictures = (
+        CallPicture(is_answer=False, message=0, part=0, type="image/png", data=data),
+        CallPicture(is_answer=False, message=0, part=1, left_out=LeftOut.TOO_LARGE, size_bytes=9),
+        CallPicture(is_answer=True, message=0, part=1, type="image/gif", data=b"GIF89a"),
+    )
+    with Store.open(tmp_path / "t.db") as store:
+        store.add([replace(make_row(exchange), pictures=pictures)])
+    async with serve_api(tmp_path / "t.db") as api:
+        call = await get_call(api)
+        kept, left_out, limited = [part["image"] for part in call["messages"][0]["parts"]]
+        answered = call["answer"][0]["parts"][-1]
+        told = await api.ask(f"calls/{span_id_of(1)}/pictures/{kept['digest']}")
+        made = await api.ask(f"calls/{span_id_of(1)}/pictures/{answered['image']['digest']}")
+        for path in (f"{span_id_of(1)}/pictures/{'0' * 64}", f"{span_id_of(1)}/pictures/a"):
+            assert (await api.ask(f"calls/{path}")).status == 404
+    assert (told.status, told.headers["Content-Type"], told.body) == (200, "image/png", data)
+    assert told.headers["X-Content-Type-Options"] == "nosniff"
+    assert told.headers["Cache-Control"] == "no-store"
+    assert (made.headers["Content-Type"], made.body) == ("image/gif", b"GIF89a")
+    assert (left_out["digest"], left_out["bytes"]) == (None, 9)
+    assert "8 MiB" in left_out["left_out"]
+    assert "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH" in limited["left_out"]
 
 
 async def test_a_picture_elsewhere_is_its_address(tmp_path: Path) -> None:
