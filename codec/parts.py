@@ -79,6 +79,8 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         mime_type: the type of the bytes; ``None`` if it is not known.
         file_id: the provider's id of an uploaded file, or of a sound that it made.
         transcript: the words of a sound.
+        shortened: the words that stand for base64 which was too long for the answer
+            (:class:`codec.text.base64_text.TakenPictures`).
         is_beside_content: the model made it, and clients may leave it out when they repeat the
             message.
     """
@@ -90,6 +92,7 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str | None = None
     file_id: str | None = None
     transcript: str | None = None
+    shortened: str | None = None
     is_beside_content: bool = False
 
 

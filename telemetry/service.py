@@ -169,6 +169,7 @@ class TelemetryService:
             header_map=rules.headers,
             allowed_fields=rules.allowed_fields,
             hides_inputs=rules.hides_bodies,
+            keeps_pictures=rules.keeps_made_pictures,
             bodies=self._bodies,
             cipher=self._cipher,
             crashes=self._crashes,

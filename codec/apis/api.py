@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from codec.apis.player import Player
     from codec.asked import Asked
     from codec.growing_text import GrowingText
+    from codec.text.base64_text import TakenPictures
     from codec.text.jsontext import JsonObject
     from codec.usage_option import UsageOption
 
@@ -72,6 +73,15 @@ class Stream(Protocol):
         """The answer, after the last read."""
 
 
+class OpenPicturedStream(Protocol):
+    """Begins to put a streamed answer together that may have pictures."""
+
+    def __call__(
+        self, *, choice_count: int, lend: Callable[[int], bool], pictures: TakenPictures
+    ) -> Stream:
+        """Begin a stream, as :class:`OpenStream` does; `pictures` gets those that are taken out."""
+
+
 class OpenStream(Protocol):
     """Begins to put a streamed answer together."""
 
@@ -125,6 +135,9 @@ class Api:
             lines does.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
+        open_pictured: as `open_stream`, for an answer whose pictures are kept; ``None`` if none is
+            taken out of the API's answers.
+        read_pictured: as `read_said`, likewise.
         shorten: shortens a piece of a large plain answer; the piece begins and ends anywhere.
         read_sound: makes an answer of the content type and, if known, the number of bytes that are
             not kept; ``None`` if the API has no such answers.
@@ -153,6 +166,8 @@ class Api:
     asked: type[Asked]
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]
+    open_pictured: OpenPicturedStream | None = None
+    read_pictured: Callable[[bytes, TakenPictures], Said] | None = None
     shorten: Callable[[bytes], bytes] | None = None
     read_sound: Callable[[str, int | None], Said] | None = None
     open_player: Callable[[], Player] | None = None

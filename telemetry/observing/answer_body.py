@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from codec.apis.api import Api, Stream
     from codec.said import Said
+    from codec.text.base64_text import TakenPictures
     from telemetry.frames.frame import ResponseHead
     from telemetry.observing.open_bodies import Holding
 
@@ -45,12 +46,14 @@ def make_body(
     choice_count: int,
     asks_stream: bool,
     holding: Holding,
+    pictures: TakenPictures,
 ) -> StreamBody | PlainBody | None:
     """Choose the kind of body by its first bytes, because content types are often wrong.
 
     See ``docs/contract/wire.md#content-types``.
 
-    ``None`` if the first bytes are too few to tell.
+    Pictures that are taken out of it go to `pictures`. ``None`` if the first bytes are too few to
+    tell.
     """
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
@@ -58,14 +61,17 @@ def make_body(
     kind = find_type(head).lower()
     called_lines = api.streams_json and kind.startswith(_LINES)
     if is_json and not (called_lines or (asks_stream and api.streams_json)):
-        return PlainBody(MAX_PLAIN_BYTES, holding, api.shorten)
+        shorten = None if api.shorten is None else pictures.shorten_text
+        return PlainBody(MAX_PLAIN_BYTES, holding, shorten)
     if first.startswith(_PAGE):
         return PlainBody(MAX_PLAIN_BYTES, holding)
     called_stream = called_lines or kind.startswith("text/event-stream")
     if is_json or first.startswith(_FIELDS) or (first and called_stream):
-        stream = api.open_stream(
-            choice_count=choice_count, hides_usage=head.hides_usage, lend=holding.reserve
-        )
+        lend = holding.reserve
+        if api.open_pictured is not None:
+            opened = api.open_pictured(choice_count=choice_count, lend=lend, pictures=pictures)
+            return StreamBody(opened)
+        stream = api.open_stream(choice_count=choice_count, hides_usage=head.hides_usage, lend=lend)
         return StreamBody(stream)
     if any(field.startswith(first) for field in _FIELDS):
         return None

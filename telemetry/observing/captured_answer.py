@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from codec.errors import LimitExceeded, MalformedResponse
+from codec.text.base64_text import TakenPictures
 from codec.text.jsontext import is_json, is_utf8
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import MAX_ERROR_BYTES
@@ -58,6 +59,7 @@ class CapturedAnswer:
         asked: its request.
         crashes: notes work on a large body.
         anomalies: gets the names of what is odd about the answer.
+        keeps_pictures: pictures that are taken out of the answer are kept.
 
     Attributes:
         head: ``None`` while it has not come.
@@ -68,6 +70,7 @@ class CapturedAnswer:
         is_unread: it is not observed whole.
         last_read_ns: when the last read came.
         reads: how many have come.
+        pictures: those that were taken out.
     """
 
     # In most exchanges some of these never change.
@@ -91,8 +94,12 @@ class CapturedAnswer:
         asked: CapturedRequest,
         crashes: CrashCounter,
         anomalies: dict[str, None],
+        keeps_pictures: bool = False,
     ) -> None:
         self._holding = Holding(bodies, self.give_up)
+        self._picture_holding = Holding(bodies, self._forget_pictures, is_spare=True)
+        lend = self._picture_holding.reserve if keeps_pictures else None
+        self.pictures = TakenPictures(lend)
         self._api = api
         self._asked = asked
         self._begin = begin
@@ -124,6 +131,9 @@ class CapturedAnswer:
         self._forget()
         self.cut(anomaly)
 
+    def _forget_pictures(self) -> None:
+        self.pictures.forget()
+
     def _forget(self) -> None:
         self._decoder = self.body = self.undecoded = None
         self._first = b""
@@ -131,10 +141,13 @@ class CapturedAnswer:
     def release(self) -> None:
         """Give back the room that it takes."""
         self._holding.release()
+        self._picture_holding.release()
 
     def close(self) -> None:
-        """Forget the answer, for good."""
+        """Forget the answer, for good; a record that was made keeps its pictures."""
         self._holding.close()
+        self._picture_holding.close()
+        self.pictures = TakenPictures()
         self._forget()
 
     def begin(self, head: ResponseHead) -> None:
@@ -202,6 +215,7 @@ class CapturedAnswer:
             choice_count=request.choice_count,
             asks_stream=request.stream,
             holding=self._holding,
+            pictures=self.pictures,
         )
         self._first = first if body is None else b""
         return body
@@ -299,6 +313,8 @@ class CapturedAnswer:
         if self.head is None or 300 <= self.head.status < 400:
             return None
         try:
+            if self._api.read_pictured is not None:
+                return self._api.read_pictured(data, self.pictures)
             return self._api.read_said(data)
         except MalformedResponse:
             return None

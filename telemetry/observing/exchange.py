@@ -88,6 +88,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         request_size_bytes: how many bytes the client sent.
         response_status: ``None`` if no head came.
         response: the decoded answer, ``None`` if there was nothing to decode.
+        made_pictures: pictures that were taken out of the answer
+            (:class:`codec.text.base64_text.TakenPictures`): the words in the answer, and base64.
         error_body: the text of a body with status >= 400, cut to a limit. Like all words of the
             provider except its answer, it has no credentials of the request's head.
         undecoded_body: the text of a plain answer that its API does not know: broken off, or of
@@ -132,6 +134,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     request_size_bytes: int = 0
     response_status: int | None = None
     response: Said | None = None
+    made_pictures: tuple[tuple[str, str], ...] = ()
     error_body: str | None = None
     undecoded_body: str | None = None
     request_id: str | None = None
@@ -188,6 +191,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             read=None,
             request_body=None,
             response=None,
+            made_pictures=(),
             error_body=None,
             undecoded_body=None,
             error_message=None,

@@ -88,6 +88,7 @@ class Observation:
         *,
         credentials: Credentials,
         hides_inputs: bool,
+        keeps_pictures: bool,
     ) -> None:
         self._crashes = crashes
         self.span_id = begin.identity.span_id
@@ -108,6 +109,7 @@ class Observation:
             asked=self._asked,
             crashes=crashes,
             anomalies=self._anomalies,
+            keeps_pictures=keeps_pictures and not self._hides_content,
         )
 
     @property
@@ -271,6 +273,7 @@ class Observation:
             request_size_bytes=self._asked.size_bytes,
             response_status=None if answer.head is None else head.status,
             response=response,
+            made_pictures=tuple(answer.pictures.kept),
             error_body=error_body,
             undecoded_body=answer.undecoded,
             request_id=read.request_id,

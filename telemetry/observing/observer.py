@@ -41,6 +41,7 @@ class Observer:
         header_map: which request headers describe a call.
         allowed_fields: which fields of both heads are recorded; by default those of the list.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
+        keeps_pictures: pictures of answers are kept, as long as there is room.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
         cipher: decrypts what may be credentials.
@@ -55,6 +56,7 @@ class Observer:
         header_map: HeaderMap | None = None,
         allowed_fields: AllowedFields | None = None,
         hides_inputs: bool = False,
+        keeps_pictures: bool = False,
         bodies: OpenBodies | None = None,
         crashes: CrashCounter | None = None,
         cipher: Cipher = OWN_CIPHER,
@@ -70,6 +72,7 @@ class Observer:
         self._header_map = header_map or HeaderMap.build()
         self._allowed_fields = allowed_fields or AllowedFields()
         self._hides_inputs = hides_inputs
+        self._keeps_pictures = keeps_pictures
 
     def __len__(self) -> int:
         return len(self._open)
@@ -114,6 +117,7 @@ class Observer:
             self._crashes,
             credentials=credentials,
             hides_inputs=self._hides_inputs,
+            keeps_pictures=self._keeps_pictures,
         )
 
     def _open_credentials(self, encrypted: bytes) -> Credentials:

@@ -7,8 +7,9 @@ The room counts memory: a body's bytes while it is gathered, its values once dec
 (:mod:`codec.text.json_size`), the folded parts of a stream beyond a small free amount, and the
 memory of decoders of content codings.
 
-When there is too little room, the largest holding gives up its content, until there is enough; a
-holding that would itself be the largest is refused. So a few huge calls take nothing from many
+When there is too little room, pictures of answers go first, which take only room that is free. Then
+the largest holding gives up its content, until there is enough; a holding that would itself be the
+largest is refused. So a few huge calls take nothing from many
 usual ones. A worker's budget of requests (:mod:`proxy.request_body`) only counts, because a body on
 its way to the upstream cannot be given up. The budget of one answer (:mod:`codec.budget`) borrows
 from here.
@@ -47,6 +48,11 @@ class OpenBodies:
         """
         wanted_bytes = holding.held_bytes + size_bytes
         while self.held_bytes + size_bytes > self._max_bytes:
+            if holding.is_spare:
+                return False
+            if (spare := next(filter(_is_spare, self._holdings), None)) is not None:
+                spare.give_up()
+                continue
             largest = max(self._holdings, key=_size, default=holding)
             if largest is holding or largest.held_bytes <= wanted_bytes:
                 return False
@@ -64,14 +70,18 @@ class OpenBodies:
 class Holding:
     """The room that one body takes; `on_give_up` forgets the body, if others need the room.
 
-    It gives back everything at once, so that nothing is reserved and forgotten.
+    It gives back everything at once, so that nothing is reserved and forgotten. A spare one takes
+    only room that is free, and is the first that gives it up.
     """
 
-    __slots__ = ("_bodies", "_on_give_up", "held_bytes")
+    __slots__ = ("_bodies", "_on_give_up", "held_bytes", "is_spare")
 
-    def __init__(self, bodies: OpenBodies, on_give_up: Callable[[], None]) -> None:
+    def __init__(
+        self, bodies: OpenBodies, on_give_up: Callable[[], None], *, is_spare: bool = False
+    ) -> None:
         self._bodies = bodies
         self._on_give_up = on_give_up
+        self.is_spare = is_spare
         self.held_bytes = 0
 
     def reserve(self, size_bytes: int) -> bool:
@@ -122,6 +132,10 @@ class Holding:
 
 def _nothing() -> None:
     """Give up nothing, because the body is gone."""
+
+
+def _is_spare(holding: Holding) -> bool:
+    return holding.is_spare
 
 
 def _size(holding: Holding) -> int:

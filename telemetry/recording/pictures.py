@@ -11,6 +11,7 @@ so that a limit leaves out the oldest pictures.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from codec.parts import Media, ToolResult
@@ -46,6 +47,8 @@ which may have three times as many."""
 _MAX_CHARS: Final = MAX_PICTURE_BYTES * 4 // 3 + 1_024
 """Longer base64 is of a picture that is too large; the rest is for line ends."""
 
+_COUNT: Final = re.compile(r"<(\d{1,15}) base64 characters")
+
 _TYPE_CHARS: Final = 16
 """How many characters tell the type: twelve bytes are enough for each."""
 
@@ -58,7 +61,7 @@ def find_pictures(
     if mask is None:
         return ()
     limit = rules.privacy.base64_image_max_length
-    finding = _Finding(mask, api, limit, is_on=rules.pictures)
+    finding = _Finding(mask, api, limit, exchange.made_pictures, is_on=rules.pictures)
     response = exchange.response
     if response is not None and not mask.hides_output_pictures:
         for answer in response.answers if (exchange.response_status or 0) < 400 else ():
@@ -73,12 +76,23 @@ def find_pictures(
 class _Finding:
     """What was found so far of one call."""
 
-    def __init__(self, mask: Mask, api: Api, limit: int, *, is_on: bool) -> None:
+    def __init__(
+        self,
+        mask: Mask,
+        api: Api,
+        limit: int,
+        made: Sequence[tuple[str, str]],
+        *,
+        is_on: bool,
+    ) -> None:
         self.found: list[CallPicture] = []
         self._mask = mask
         self._api = api
         self._limit = limit
         self._is_on = is_on
+        self._made: dict[str, list[str]] = {}
+        for words, text in made:
+            self._made.setdefault(words, []).append(text)
         self._kept_bytes = 0
         self._known: dict[str, tuple[str | None, bytes | None, LeftOut | None]] = {}
 
@@ -89,14 +103,16 @@ class _Finding:
             return
         for part, media, is_in_span in self._list_images(content, is_answer=is_answer):
             written = media.url or media.data or ""
-            if is_in_span and len(written) <= self._limit:
-                continue
             text = media.data if media.url is None else find_base64(media.url)
-            if not text:
-                continue  # it lies elsewhere
+            words = media.shortened or text or ""
+            is_made = words[:1] == "<"
+            if not words or (is_in_span and not is_made and len(written) <= self._limit):
+                continue  # it lies elsewhere, or is in the span
             if len(self.found) >= MAX_CALL_PICTURES:
                 return
-            if (judged := self._judge(written, text)) is not None:
+            if is_made:
+                text = written = self._find_made(words)
+            if (judged := self._judge(written, text or "", words)) is not None:
                 kind, data, left_out = judged
                 self.found.append(
                     CallPicture(
@@ -104,7 +120,7 @@ class _Finding:
                         message=position,
                         part=part,
                         type=kind,
-                        size_bytes=len(text) * 3 // 4 if data is None else len(data),
+                        size_bytes=_measure(text or "", words) if data is None else len(data),
                         data=data,
                         left_out=left_out,
                     )
@@ -125,18 +141,27 @@ class _Finding:
         for part, one in enumerate(shown, start=len(said)):
             yield part, one, False
 
-    def _judge(self, written: str, text: str) -> _Judged | None:
+    def _find_made(self, words: str) -> str:
+        """Find the base64 of a picture that was taken out of an answer; empty if it is not kept."""
+        known = self._made.get(words, [""])
+        return known.pop(0) if len(known) > 1 else known[0]
+
+    def _judge(self, written: str, text: str, words: str) -> _Judged | None:
         """Find type and bytes of a picture, or why it is left out; ``None`` if it is hidden.
 
         Args:
             written: the picture as the span would have it.
-            text: its base64.
+            text: its base64; empty if it was taken out of an answer and not kept.
+            words: what the answer has of it.
         """
         if not self._is_on:
             return None, None, LeftOut.OFF
         limit = self._mask.image_limit
         if limit is not None and len(written) > limit:
             return None, None, LeftOut.IMAGE_LIMIT
+        if not text:
+            is_large = _measure(text, words) > MAX_PICTURE_BYTES
+            return None, None, LeftOut.TOO_LARGE if is_large else LeftOut.NO_MEMORY
         if (known := self._known.get(text)) is not None:
             return known
         if self._mask.changes(written):
@@ -159,3 +184,9 @@ class _Finding:
             return kind, None, LeftOut.TOO_LARGE
         self._kept_bytes += len(data)
         return kind, data, None
+
+
+def _measure(text: str, words: str) -> int:
+    """Measure a picture in bytes, by its base64 or by the number in the words that replace it."""
+    count = _COUNT.match(words)
+    return (len(text) if text or count is None else int(count[1])) * 3 // 4

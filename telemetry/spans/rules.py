@@ -108,6 +108,12 @@ class SpanRules:
         return self.privacy.hides_input_text or self.privacy.hides_parameters
 
     @property
+    def keeps_made_pictures(self) -> bool:
+        """Whether pictures of answers are kept; their length is checked later."""
+        hides = self.privacy.hides_output_text or self.privacy.hide_input_images
+        return self.pictures and not hides
+
+    @property
     def hides_content(self) -> bool:
         """Whether any content is hidden from all spans; the limit of images does not count."""
         return self.redaction is not None or not self.privacy.are_off

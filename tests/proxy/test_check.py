@@ -183,7 +183,7 @@ def test_upstreams_that_cannot_be_probed_are_bad_and_the_rest_is_told(store: Pat
 @pytest.mark.parametrize(
     ("environ", "settings", "told"),
     [
-        ({}, {}, "kept for the page up to 8 MiB each, and 256 MiB together, a quarter of"),
+        ({}, {}, "kept for the page up to 8 MiB each, and 256.0 MiB together, a quarter of"),
         ({}, {"pictures": False}, "none is kept for the page: SPANTAP_PICTURES is false"),
         ({"OPENINFERENCE_HIDE_INPUT_IMAGES": "true"}, {}, "none is kept: the settings hide them"),
         (

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from codec.apis.gemini.said import ContentAnswer
+    from codec.text.base64_text import TakenPictures
     from codec.text.jsontext import JsonObject
 
 __all__ = ("ContentFold",)
@@ -78,10 +79,11 @@ class ContentFold(TextFold):
         has_content: text, a thought, a call or anything else was said.
     """
 
-    __slots__ = ("_body", "_candidates", "_later_counts", "_usage", "_usage_budget")
+    __slots__ = ("_body", "_candidates", "_later_counts", "_pictures", "_usage", "_usage_budget")
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, pictures: TakenPictures) -> None:
         super().__init__(budget)
+        self._pictures = pictures
         self._body: JsonObject = {}
         self._candidates: dict[int, _Candidate] = {}
         self._usage: JsonObject = {}
@@ -168,7 +170,7 @@ class ContentFold(TextFold):
         if isinstance(call, dict) and not call.get("name") and part.keys() == {"functionCall"}:
             self._feed_pieces(candidate, call)
             return
-        shorten_data(part)
+        shorten_data(part, self._pictures)
         if part and self.budget.reserve(_PART_BYTES + size_bytes(part)):
             candidate.parts.append(_Part(part))
             if isinstance(call, dict):

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from codec.text.base64_text import shorten_base64_text
 from codec.text.json_stream import JsonSplitter
 from codec.text.sse import ServerSentEvent, SseDecoder, read_event, read_rest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from codec.event_reader import Decoder
 
 __all__ = ("MAX_CHUNK_BYTES", "ChunkDecoder")
@@ -26,11 +27,16 @@ _BRACKETS: Final = (b"{", b"[")
 
 
 class ChunkDecoder:
-    """Cuts a stream into chunks, in any of the framings: a :class:`codec.event_reader.Decoder`."""
+    """Cuts a stream into chunks, in any of the framings: a :class:`codec.event_reader.Decoder`.
 
-    __slots__ = ("_events", "_json")
+    Args:
+        shorten: shortens a piece of a large chunk (:class:`codec.text.sse.SseDecoder`).
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_events", "_json", "_shorten")
+
+    def __init__(self, shorten: Callable[[bytes], bytes]) -> None:
+        self._shorten = shorten
         self._events: SseDecoder | None = None
         self._json: JsonSplitter | None = None
 
@@ -71,9 +77,9 @@ class ChunkDecoder:
             if not data:
                 return []
             if not data.startswith(_BRACKETS):
-                self._events = SseDecoder(limit_bytes=MAX_CHUNK_BYTES, shorten=shorten_base64_text)
+                self._events = SseDecoder(limit_bytes=MAX_CHUNK_BYTES, shorten=self._shorten)
                 return self._events.split(data)
-            self._json = JsonSplitter(limit_bytes=MAX_CHUNK_BYTES, shorten=shorten_base64_text)
+            self._json = JsonSplitter(limit_bytes=MAX_CHUNK_BYTES, shorten=self._shorten)
         return self._json.split(data)
 
     def read(self, raw: bytes) -> ServerSentEvent | None:

@@ -35,6 +35,8 @@ GEMINI = Api(
     asked=ContentRequest,
     open_stream=ContentStream,
     read_said=read_answer,
+    open_pictured=ContentStream,
+    read_pictured=read_answer,
     open_player=partial(load_player, "codec.apis.gemini.player", "PLAYER"),
 )
 """OpenInference has one word for Google's systems (``docs/contract/apis.md#span-names``)."""

@@ -17,7 +17,7 @@ from codec.charges import read_charges
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.said import Answer, Ending, Said, Stop
-from codec.text.base64_text import shorten_base64
+from codec.text.base64_text import TakenPictures
 from codec.text.integers import count_of, places_of
 from codec.usage import make_usage
 
@@ -155,8 +155,8 @@ class ContentAnswer(Said, frozen=True, kw_only=True):
         return _word(member_of(feedback, "blockReason"))
 
 
-def read_answer(body: bytes) -> ContentAnswer:
-    """Read the body of an answer, or of an error.
+def read_answer(body: bytes, pictures: TakenPictures | None = None) -> ContentAnswer:
+    """Read the body of an answer, or of an error; `pictures` gets those that are taken out.
 
     Raises:
         MalformedResponse: it is not a JSON object.
@@ -166,15 +166,16 @@ def read_answer(body: bytes) -> ContentAnswer:
     if error is not None or KNOWN.isdisjoint(value):
         foreign = () if error is not None else ("foreign_chunk",)
         return make_answer(value, error=error, anomalies=foreign)
+    pictures = TakenPictures() if pictures is None else pictures
     for candidate in list_of(value.get("candidates")):
         for part in list_of(object_of(object_of(candidate).get("content")).get("parts")):
-            shorten_data(object_of(part))
+            shorten_data(object_of(part), pictures)
     return make_answer(value)
 
 
-def shorten_data(part: JsonObject) -> None:
+def shorten_data(part: JsonObject, pictures: TakenPictures) -> None:
     """Replace a long picture or sound by its length, in place."""
-    shorten_base64(object_of(part.get("inlineData")), ("data",))
+    pictures.shorten(object_of(part.get("inlineData")), ("data",))
 
 
 def make_answer(

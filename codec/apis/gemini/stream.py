@@ -15,6 +15,7 @@ from codec.apis.gemini.fold import ContentFold
 from codec.apis.gemini.framing import ChunkDecoder
 from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.event_reader import EventReader
+from codec.text.base64_text import TakenPictures
 from codec.text.json_stream import JsonSplitter
 from codec.text.sse import ServerSentEvent
 
@@ -38,6 +39,7 @@ class ContentStream(EventReader[ContentFold]):
 
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        pictures: gets the pictures that are taken out.
 
     >>> stream = ContentStream()
     >>> stream.feed(b'[{"candidates": [{"content": {"parts": [{"te')
@@ -52,12 +54,14 @@ class ContentStream(EventReader[ContentFold]):
         self,
         *,
         lend: Callable[[int], bool] | None = None,
+        pictures: TakenPictures | None = None,
         **_of_other_apis: object,
     ) -> None:
-        self._framing = ChunkDecoder()
+        pictures = TakenPictures() if pictures is None else pictures
+        self._framing = ChunkDecoder(pictures.shorten_text)
         self._frame: WordFrame | None = None
         self._wasted = 0
-        super().__init__(ContentFold(Budget(MAX_ANSWER_BYTES, lend)), self._framing)
+        super().__init__(ContentFold(Budget(MAX_ANSWER_BYTES, lend), pictures), self._framing)
 
     @property
     def is_complete(self) -> bool:

@@ -22,8 +22,8 @@ from codec.parts import MAX_READ_PARTS, Media, Message, Text
 from codec.said import Answer, Ending, Said
 from codec.text.base64_text import (
     MAX_KEPT_CHARS,
+    TakenPictures,
     find_image_type,
-    shorten_base64,
     shorten_base64_text,
 )
 from codec.text.integers import count_of
@@ -135,30 +135,31 @@ def _read_image(item: JsonObject, form: str | None) -> Iterator[Part]:
         named = text_of(item.get("mime_type")) or (f"image/{form}" if form else None)
         url = f"data:{named or find_image_type(data) or _DEFAULT_TYPE};base64,{data}"
     if url is not None or data is not None:
-        yield Media(kind="image", url=url)
+        yield Media(kind="image", url=url, shortened=data if url is None else None)
 
 
-def _read_images(body: bytes) -> ImageAnswer:
-    """Read the body of an answer, or of an error.
+def _read_images(body: bytes, pictures: TakenPictures | None = None) -> ImageAnswer:
+    """Read the body of an answer, or of an error; `pictures` gets those that are taken out.
 
     Raises:
         MalformedResponse: it is not a JSON object.
     """
     value = decode_response_object(body)
+    pictures = TakenPictures() if pictures is None else pictures
     for item in list_of(value.get("data")):
-        _reduce_image(object_of(item))
+        _reduce_image(object_of(item), pictures)
     error = find_error(value)
     is_answer = isinstance(value.get("data"), list)
     odd = () if is_answer or error is not None else ("foreign_chunk",)
     return _make_images(value, error=error, anomalies=odd)
 
 
-def _reduce_image(item: JsonObject) -> None:
+def _reduce_image(item: JsonObject, pictures: TakenPictures) -> None:
     """Remove long base64 and the query of the URL from an image, in place.
 
     The query signs the URL: for an hour it lets anybody load the image.
     """
-    shorten_base64(item)
+    pictures.shorten(item)
     url = text_of(item.get("url"))
     if url is not None and url[:5].lower() != "data:":
         address, mark, _ = url.partition("?")
@@ -204,8 +205,9 @@ _OF_ALL: Final = {
 class _ImageFold(TypedFold):
     """Folds the events of one stream. Unfinished images are counted, and not kept."""
 
-    def __init__(self, budget: Budget, wanted: int) -> None:
+    def __init__(self, budget: Budget, wanted: int, pictures: TakenPictures) -> None:
         super().__init__(budget)
+        self._pictures = pictures
         self._wanted = wanted
         self._partial_count = 0
         self._usage = UsageFold()
@@ -215,13 +217,14 @@ class _ImageFold(TypedFold):
     def _fold_event(self, kind: str, event: JsonObject) -> None:
         if kind in _PARTIALS:
             self._partial_count += 1
+            self._pictures.drop(event)
             self.has_content = True
         elif kind in _FINISHED:
             self._finish_image(event)
 
     def _finish_image(self, event: JsonObject) -> None:
         self._usage.feed(event.pop("usage", None))
-        _reduce_image(event)
+        _reduce_image(event, self._pictures)
         if not self.budget.reserve(size_bytes(event)):
             event = {}
         event.pop("type", None)
@@ -254,6 +257,7 @@ class ImageStream(TypedStream[_ImageFold]):
     Args:
         choice_count: how many images were asked for.
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        pictures: gets the pictures that are taken out.
 
     >>> stream = ImageStream()
     >>> stream.feed(b'data: {"type": "image_edit.partial_image", "b64_json": "AAAA"}\n\n')
@@ -269,10 +273,12 @@ class ImageStream(TypedStream[_ImageFold]):
         *,
         choice_count: int = 1,
         lend: Callable[[int], bool] | None = None,
+        pictures: TakenPictures | None = None,
         **_of_other_apis: object,
     ) -> None:
-        fold = _ImageFold(Budget(MAX_ANSWER_BYTES, lend), choice_count)
-        super().__init__(fold, shorten_base64_text)
+        pictures = TakenPictures() if pictures is None else pictures
+        fold = _ImageFold(Budget(MAX_ANSWER_BYTES, lend), choice_count, pictures)
+        super().__init__(fold, pictures.shorten_text)
 
 
 IMAGES = Api(
@@ -287,6 +293,8 @@ IMAGES = Api(
     asked=ImageRequest,
     open_stream=ImageStream,
     read_said=_read_images,
+    open_pictured=ImageStream,
+    read_pictured=_read_images,
     shorten=shorten_base64_text,
     open_player=partial(load_player, "codec.apis.images.player", "PLAYER"),
 )

@@ -36,7 +36,7 @@ from codec.apis.responses.whole import (
 from codec.budget import MEMBER_BYTES, size_bytes
 from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
-from codec.text.base64_text import shorten_base64
+from codec.text.base64_text import TakenPictures
 from codec.text_fold import TextFold
 
 if TYPE_CHECKING:
@@ -93,13 +93,15 @@ class ResponseFold(TextFold):
         "_items",
         "_limit_bytes",
         "_number",
+        "_pictures",
         "_response",
         "has_shared_indexes",
         "is_complete",
     )
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, pictures: TakenPictures | None = None) -> None:
         super().__init__(budget)
+        self._pictures = TakenPictures() if pictures is None else pictures
         self.is_complete = False
         self._limit_bytes = budget.left_bytes
         self._number = 0  # of the present response in the stream
@@ -193,7 +195,7 @@ class ResponseFold(TextFold):
         value = event.get("item")
         if not isinstance(value, dict):
             return
-        shorten_base64(value)
+        self._pictures.shorten(value)
         item = self._items.find_same(event, value, is_done=is_done)
         if item is None:
             item = self._add(self._items.index_of_new(event), value)
@@ -237,7 +239,7 @@ class ResponseFold(TextFold):
         self.is_complete = True
         known = self._ended or self._response  # the end may come twice
         for item in list_of(response.get("output")):
-            shorten_base64(object_of(item))
+            self._pictures.shorten(object_of(item))
         whole = merge(known, response)
         if text_of(response.get("status")) is None:  # the status at the beginning is not an end
             whole["status"] = status

@@ -171,6 +171,6 @@ def _read_image(item: JsonObject) -> Media:
     """Read a generated image; it has a URL unless it was too long to be kept."""
     data = text_of(item.get("result"))
     if data is None or data.startswith("<") or len(data) > MAX_KEPT_CHARS:
-        return Media(kind="image")
+        return Media(kind="image", shortened=data)
     form = text_of(item.get("output_format")) or "png"
     return Media(kind="image", url=f"data:image/{form};base64,{data}")

@@ -34,6 +34,8 @@ RESPONSES = Api(
     asked=ResponseRequest,
     open_stream=ResponseStream,
     read_said=read_response,
+    open_pictured=ResponseStream,
+    read_pictured=read_response,
     open_player=partial(load_player, "codec.apis.responses.player", "PLAYER"),
 )
 """Responses. The name of their spans is the one of OpenInference's instrumentor

@@ -19,7 +19,7 @@ from codec.error_objects import find_error
 from codec.members import list_of, object_of, text_of
 from codec.parts import Message
 from codec.said import Answer, Ending, Said, Stop
-from codec.text.base64_text import shorten_base64
+from codec.text.base64_text import TakenPictures
 from codec.text.integers import count_of
 from codec.text.jsontext import is_json
 from codec.usage import decode_token_usage
@@ -134,15 +134,16 @@ class ResponseAnswer(Said, frozen=True, kw_only=True):
         return text_of(object_of(self.body.get("incomplete_details")).get("reason")) or self.status
 
 
-def read_response(body: bytes) -> ResponseAnswer:
-    """Read the body of an answer, or of an error.
+def read_response(body: bytes, pictures: TakenPictures | None = None) -> ResponseAnswer:
+    """Read the body of an answer, or of an error; `pictures` gets those that are taken out.
 
     Raises:
         MalformedResponse: it is not a JSON object.
     """
     value = decode_response_object(body)
+    pictures = TakenPictures() if pictures is None else pictures
     for item in list_of(value.get("output")):
-        shorten_base64(object_of(item))
+        pictures.shorten(object_of(item))
     is_response = value.get("object") == "response" or isinstance(value.get("output"), list)
     error = find_error(value)
     foreign = () if is_response or error is not None else ("foreign_chunk",)

@@ -14,7 +14,7 @@ from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import DELTAS
 from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.delta_reader import DeltaReader, are_short, is_short
-from codec.text.base64_text import shorten_base64_text
+from codec.text.base64_text import TakenPictures
 from codec.text.sse import SseDecoder
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class ResponseStream(DeltaReader[ResponseFold]):
 
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        pictures: gets the pictures that are taken out.
 
     >>> stream = ResponseStream()
     >>> stream.feed(b'data: {"type": "response.output_text.delta", "delta": "Hi",')
@@ -101,10 +102,13 @@ class ResponseStream(DeltaReader[ResponseFold]):
         self,
         *,
         lend: Callable[[int], bool] | None = None,
+        pictures: TakenPictures | None = None,
         **_of_other_apis: object,
     ) -> None:
-        fold = ResponseFold(Budget(MAX_ANSWER_BYTES, lend))
-        super().__init__(fold, SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=shorten_base64_text))
+        pictures = TakenPictures() if pictures is None else pictures
+        fold = ResponseFold(Budget(MAX_ANSWER_BYTES, lend), pictures)
+        decoder = SseDecoder(limit_bytes=MAX_EVENT_BYTES, shorten=pictures.shorten_text)
+        super().__init__(fold, decoder)
 
     @property
     def is_complete(self) -> bool:

@@ -343,6 +343,161 @@ def test_fifty_calls_of_a_conversation_keep_one_picture_of_two_megabytes(path: P
         assert store.compact(gives_back=False).size_bytes - before <= 3_000_000
 
 
+def made(kind: str, image: str, **members: Any) -> bytes:
+    """An event of a stream of images."""
+    event = {"type": f"image_generation.{kind}", "b64_json": image, **members}
+    return f"data: {encode_json(event)}\n\n".encode()
+
+
+def split(data: bytes) -> list[bytes]:
+    """Reads as a network cuts them."""
+    return [data[at : at + 60_000] for at in range(0, len(data), 60_000)]
+
+
+def base64_of(data: bytes) -> str:
+    """The base64 of some bytes."""
+    return base64.b64encode(data).decode()
+
+
+SAME = [HEADS["image/png"] + os.urandom(200_000) for _ in range(2)]
+"""Two pictures of one size."""
+
+ITEM = {"type": "image_generation_call", "id": "i", "status": "completed"}
+
+
+def respond(*pictures: bytes) -> dict[str, Any]:
+    """A response whose items are pictures."""
+    output = [
+        {**ITEM, "id": f"i{at}", "result": base64_of(data)} for at, data in enumerate(pictures)
+    ]
+    return {"id": "r", "object": "response", "model": "m", "status": "completed", "output": output}
+
+
+def stream_response(*pictures: bytes) -> bytes:
+    """The same as events: each item, after an unfinished picture, and all of them at the end."""
+    whole = respond(*pictures)
+    events: list[dict[str, Any]] = []
+    for at, item in enumerate(whole["output"]):
+        partial = {"type": "response.image_generation_call.partial_image", "output_index": at}
+        events.append({**partial, "partial_image_b64": base64_of(OTHER)})
+        events.append({"type": "response.output_item.done", "output_index": at, "item": item})
+    events.append({"type": "response.completed", "response": whole})
+    return "".join(f"data: {encode_json(event)}\n\n" for event in events).encode()
+
+
+def gemini(*pictures: bytes) -> dict[str, Any]:
+    """An answer of Gemini's with pictures, in the alphabet of URLs."""
+    parts = [
+        {"inlineData": {"mimeType": "image/png", "data": base64.urlsafe_b64encode(one).decode()}}
+        for one in pictures
+    ]
+    content = {"role": "model", "parts": parts}
+    return {"candidates": [{"content": content, "finishReason": "STOP"}], "modelVersion": "m"}
+
+
+DRAW = ("images", "/v1/images/generations", {"model": "m", "prompt": "a cat", "n": 2})
+RESPOND = ("responses", "/v1/responses", {"model": "m", "input": "Draw."})
+GEMINI = ("gemini.generate", "/v1beta/models/m:generateContent", {"contents": []})
+
+MADE: dict[str, tuple[tuple[str, str, Any], bytes]] = {
+    "images": (
+        DRAW,
+        encode_json(
+            {"created": 1, "data": [{"b64_json": base64_of(one)} for one in SAME]}
+        ).encode(),
+    ),
+    "images, streamed": (
+        (DRAW[0], DRAW[1], {**DRAW[2], "stream": True}),
+        b"".join(
+            [
+                made("partial_image", base64_of(OTHER), partial_image_index=0),
+                *(made("completed", base64_of(one)) for one in SAME),
+            ]
+        ),
+    ),
+    "responses": (RESPOND, encode_json(respond(*SAME)).encode()),
+    "responses, streamed": (
+        (RESPOND[0], RESPOND[1], {**RESPOND[2], "stream": True}),
+        stream_response(*SAME),
+    ),
+    "gemini": (GEMINI, encode_json(gemini(*SAME)).encode()),
+    "gemini, streamed": (
+        ("gemini.stream", "/v1beta/models/m:streamGenerateContent", GEMINI[2]),
+        f"data: {encode_json(gemini(*SAME))}\r\n\r\n".encode(),
+    ),
+    "gemini, an array": (
+        ("gemini.stream", "/v1beta/models/m:streamGenerateContent", GEMINI[2]),
+        f"[{encode_json(gemini(*SAME))}]".encode(),
+    ),
+    "a chat": (
+        ("chat.completions", "/v1/chat/completions", chat()),
+        ANSWER.replace(
+            b'"content":"Hello"',
+            b'"content":"Here.","images":'
+            + encode_json(
+                [{"type": "image_url", "image_url": {"url": url_of(one)}} for one in SAME]
+            ).encode(),
+        ),
+    ),
+}
+"""By a name: an endpoint, its path and a request, and an answer with :data:`SAME`."""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_pictures_that_were_made_are_kept_in_their_order(path: Path, name: str) -> None:
+    """Whole or streamed; unfinished ones are not kept, nor is a picture kept twice."""
+    (endpoint, target, asked), answer = MADE[name]
+    recorded = Recorded(path)
+    found = recorded.record(asked, *split(answer), endpoint=endpoint, path=target)
+    assert [one.left_out for one in found] == [None, None]
+    assert all(one.is_answer for one in found)
+    assert [recorded.content(one) for one in found] == SAME
+    with Store.open(path) as store, store._file.use() as connection:
+        assert connection.execute("SELECT count(*) FROM pictures").fetchone() == (2,)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_the_exported_span_of_an_answer_is_as_it_was(path: Path, tmp_path: Path, name: str) -> None:
+    """Nothing that is kept beside it changes a byte."""
+    (endpoint, target, asked), answer = MADE[name]
+    one, other = Recorded(path), Recorded(tmp_path / "o.db", SpanRules(pictures=False))
+    for recorded in (one, other):
+        found = recorded.record(asked, *split(answer), endpoint=endpoint, path=target)
+    assert [it.left_out for it in found] == [LeftOut.OFF] * 2
+    assert one.span == other.span
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"hide_outputs": True},
+        {"hide_output_messages": True},
+        {"hide_output_text": True},
+        {"hide_input_images": True},
+    ],
+)
+@pytest.mark.parametrize("name", ["images", "responses, streamed", "a chat"])
+def test_a_switch_that_hides_answers_keeps_none_of_them(
+    path: Path, switches: dict[str, bool], name: str
+) -> None:
+    """An edited picture shows the one that was sent, so hidden images hide both."""
+    (endpoint, target, asked), answer = MADE[name]
+    rules = SpanRules(privacy=PrivacySwitches(**switches))  # type: ignore[arg-type]
+    recorded = Recorded(path, rules)
+    assert recorded.record(asked, *split(answer), endpoint=endpoint, path=target) == []
+
+
+def test_a_made_picture_over_the_limit_is_left_out(path: Path) -> None:
+    """Its size is known from the words that stand for it."""
+    endpoint, target, asked = DRAW
+    large = HEADS["image/png"] + bytes(MAX_PICTURE_BYTES)
+    answer = encode_json({"created": 1, "data": [{"b64_json": base64_of(large)}]}).encode()
+    recorded = Recorded(path)
+    [found] = recorded.record(asked, *split(answer), endpoint=endpoint, path=target)
+    assert (found.digest, found.left_out) == (None, LeftOut.TOO_LARGE)
+    assert found.size_bytes > MAX_PICTURE_BYTES
+
+
 def test_a_defect_costs_the_pictures_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The span is recorded, with its content."""
 

@@ -15,6 +15,7 @@ from codec.apis.gemini.stream import ContentStream
 from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.parts import Media, Reasoning, Text, ToolCall
 from codec.said import Ending, Stop
+from codec.text.base64_text import TakenPictures
 from codec.text.jsontext import encode_json
 from tests.codec.apis.gemini.chunks import USAGE, answer_of, chunk, write_array, write_events
 
@@ -262,7 +263,7 @@ def test_other_things_in_a_stream_are_noted() -> None:
 
 def test_past_its_budget_nothing_grows_but_counts_and_reasons() -> None:
     """The beginning stays."""
-    fold = ContentFold(Budget(30_000))
+    fold = ContentFold(Budget(30_000), TakenPictures())
     for _ in range(100):
         fold.feed(chunk({"text": "a" * 1_000}, groundingMetadata={"a": "b" * 1_000}))
         fold.feed({"candidates": [{"index": 7, "citationMetadata": {"c": "d" * 5_000}}]})
