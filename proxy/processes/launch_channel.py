@@ -119,6 +119,7 @@ class _Privacy(msgspec.Struct, frozen=True):
     redact: list[str]
     redact_patterns: dict[str, str]
     record_headers: list[str]
+    pictures: bool
 
 
 def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
@@ -130,6 +131,7 @@ def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
         sorted(privacy.redact),
         privacy.redact_patterns,
         sorted(privacy.record_headers),
+        privacy.pictures,
         switches,
     )
     return hashlib.sha256(msgspec.json.encode(hidden, order="sorted")).hexdigest()

@@ -48,7 +48,7 @@ def list_parts(message: RecordedMessage) -> list[ContentPart]:
 
 def measure_message(message: RecordedMessage) -> int:
     """Count the characters of a message's parts, and of the arguments of its calls."""
-    parts = sum(len(part.text) for part in list_parts(message))
+    parts = sum(len(part.text) for part in list_parts(message) if part.picture is None)
     return parts + sum(len(call.arguments) for call in message.tool_calls)
 
 
@@ -108,7 +108,7 @@ def _build_part(part: ContentPart) -> JsonObject:
     is_bytes = not is_text and (part.picture is not None or part.text.startswith("data:"))
     return {
         "kind": part.kind,
-        "chars": len(part.text),
+        "chars": 0 if part.picture is not None else len(part.text),
         "preview": "" if is_address or is_bytes else part.text[:MAX_PREVIEW_CHARACTERS],
         "url": part.text[:MAX_PREVIEW_CHARACTERS] if is_address else None,
         "image": picture,

@@ -56,7 +56,8 @@ export function message(head, source, { fresh = false, open = false } = {}) {
   const name = line(head.name);
   const who = role === "tool" ? `⤷ ${name || "result"}` : head.name ? `${role} ${name}` : role;
   const calls = head.tool_calls.length;
-  const size = calls && !head.chars ? plural(calls, "tool call") : plural(head.chars, "character");
+  const images = head.parts.filter((part) => part.image).length;
+  const size = head.chars || !(calls || images) ? plural(head.chars, "character") : calls ? plural(calls, "tool call") : plural(images, "picture");
   return el(
     "li", { class: `message ${ROLES.includes(role) ? role : "other"}${fresh ? " fresh" : ""}` },
     el("div", { class: "who" }, el("b", null, who), el("span", null, size)),

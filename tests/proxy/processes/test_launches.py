@@ -316,6 +316,7 @@ def test_what_hides_content_is_told_by_a_digest() -> None:
         digest(redact={"email"}),
         digest(redact_patterns={"a": "b"}),
         digest(record_headers="none"),
+        digest(pictures=False),
         digest({"OPENINFERENCE_HIDE_INPUTS": "true"}),
     ]
     assert len(set(others)) == len(others)
