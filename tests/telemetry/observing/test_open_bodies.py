@@ -12,7 +12,7 @@ import brotli  # type: ignore[import-untyped]  # it has no stubs
 import pytest
 
 from telemetry.observing.observer import Observer
-from telemetry.observing.open_bodies import OpenBodies
+from telemetry.observing.open_bodies import Holding, OpenBodies
 from telemetry.observing.source import FrameSource
 from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.observed import content, observe
@@ -244,3 +244,15 @@ def test_a_body_that_cannot_be_decoded_is_free_at_once(what: str, damage: str) -
             observer.feed(frame)
         assert gc.collect() == 0  # while it is open
         observer.feed(frames[-1])
+
+
+def test_pictures_take_only_free_room_and_give_it_up_first() -> None:
+    """No body is given up for them."""
+    bodies, gone = OpenBodies(100), []
+    largest = Holding(bodies, lambda: gone.append("largest"))
+    pictures = Holding(bodies, lambda: gone.append("pictures"), is_spare=True)
+    assert largest.reserve(60)
+    assert pictures.reserve(30)
+    assert not pictures.reserve(20)
+    assert Holding(bodies, lambda: None).reserve(35)
+    assert (gone, bodies.held_bytes) == (["pictures"], 95)

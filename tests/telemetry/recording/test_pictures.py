@@ -212,6 +212,16 @@ class Recorded:
             self.seq, self.span = stored.summary.seq, stored.span
             return calls.pictures(self.seq)
 
+    def holds(self, data: bytes) -> bool:
+        """Whether any piece of these bytes, or of their base64, is in the files of the store."""
+        files = (file for file in self.path.parent.iterdir() if file.suffix != ".reserve")
+        written = b"".join(file.read_bytes() for file in files if file.is_file())
+        return any(
+            text[at : at + 32] in written
+            for text in (data, base64.b64encode(data))
+            for at in range(1_000, len(data), 500)
+        )
+
     def content(self, picture: CallPicture) -> bytes | None:
         """The bytes of a picture of the last call."""
         assert picture.digest is not None
@@ -275,8 +285,10 @@ def test_an_address_is_no_picture(path: Path) -> None:
 )
 def test_a_switch_that_hides_it_keeps_nothing(path: Path, switches: dict[str, bool]) -> None:
     """Neither the picture nor its place."""
-    rules = SpanRules(privacy=PrivacySwitches(**switches))  # type: ignore[arg-type]
-    assert Recorded(path, rules).record(chat(url_of(PNG))) == []
+    rules = SpanRules(privacy=PrivacySwitches(**switches))
+    recorded = Recorded(path, rules)
+    assert recorded.record(chat(url_of(PNG))) == []
+    assert not recorded.holds(PNG)
 
 
 def test_a_client_that_wants_no_content_gets_none_kept(path: Path) -> None:
@@ -284,7 +296,9 @@ def test_a_client_that_wants_no_content_gets_none_kept(path: Path) -> None:
     recorded = Recorded(path)
     asked = chat(url_of(PNG))
     assert recorded.record(asked, request_headers=(("x-spantap-content", "off"),)) == []
+    assert not recorded.holds(PNG)
     assert len(recorded.record(asked, number=2)) == 1
+    assert recorded.holds(PNG)
 
 
 def test_a_pattern_that_changes_it_keeps_nothing(path: Path) -> None:
@@ -292,8 +306,10 @@ def test_a_pattern_that_changes_it_keeps_nothing(path: Path) -> None:
     data = base64.b64decode(SECRET) + os.urandom(40_000)
     shown = HEADS["image/gif"] + data
     rules = SpanRules(redaction=Redaction({"canary": SECRET}))
-    [picture] = Recorded(path, rules).record(chat(url_of(shown), url_of(PNG)))
+    recorded = Recorded(path, rules)
+    [picture] = recorded.record(chat(url_of(shown), url_of(PNG)))
     assert (picture.part, picture.type) == (2, "image/png")
+    assert (recorded.holds(shown), recorded.holds(PNG)) == (False, True)
 
 
 def test_the_users_limit_of_images_bounds_the_store_too(path: Path) -> None:
@@ -301,7 +317,7 @@ def test_the_users_limit_of_images_bounds_the_store_too(path: Path) -> None:
     privacy = PrivacySwitches(base64_image_max_length=50_000, limits_images=True)
     [picture] = Recorded(path, SpanRules(privacy=privacy)).record(chat(url_of(PNG)))
     assert (picture.digest, picture.left_out) == (None, LeftOut.IMAGE_LIMIT)
-    assert "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH" in picture.left_out.words
+    assert "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH" in LeftOut.IMAGE_LIMIT.words
 
 
 def test_a_picture_over_the_limit_is_left_out(path: Path) -> None:
@@ -397,7 +413,11 @@ def gemini(*pictures: bytes) -> dict[str, Any]:
 
 DRAW = ("images", "/v1/images/generations", {"model": "m", "prompt": "a cat", "n": 2})
 RESPOND = ("responses", "/v1/responses", {"model": "m", "input": "Draw."})
-GEMINI = ("gemini.generate", "/v1beta/models/m:generateContent", {"contents": []})
+GEMINI: tuple[str, str, Any] = (
+    "gemini.generate",
+    "/v1beta/models/m:generateContent",
+    {"contents": []},
+)
 
 MADE: dict[str, tuple[tuple[str, str, Any], bytes]] = {
     "images": (
@@ -461,8 +481,8 @@ def test_the_exported_span_of_an_answer_is_as_it_was(path: Path, tmp_path: Path,
     """Nothing that is kept beside it changes a byte."""
     (endpoint, target, asked), answer = MADE[name]
     one, other = Recorded(path), Recorded(tmp_path / "o.db", SpanRules(pictures=False))
-    for recorded in (one, other):
-        found = recorded.record(asked, *split(answer), endpoint=endpoint, path=target)
+    one.record(asked, *split(answer), endpoint=endpoint, path=target)
+    found = other.record(asked, *split(answer), endpoint=endpoint, path=target)
     assert [it.left_out for it in found] == [LeftOut.OFF] * 2
     assert one.span == other.span
 
@@ -482,9 +502,10 @@ def test_a_switch_that_hides_answers_keeps_none_of_them(
 ) -> None:
     """An edited picture shows the one that was sent, so hidden images hide both."""
     (endpoint, target, asked), answer = MADE[name]
-    rules = SpanRules(privacy=PrivacySwitches(**switches))  # type: ignore[arg-type]
+    rules = SpanRules(privacy=PrivacySwitches(**switches))
     recorded = Recorded(path, rules)
     assert recorded.record(asked, *split(answer), endpoint=endpoint, path=target) == []
+    assert not any(map(recorded.holds, SAME))
 
 
 def test_a_made_picture_over_the_limit_is_left_out(path: Path) -> None:
