@@ -15,6 +15,7 @@ import sqlite3
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from codec.text.pictures import MAX_PICTURE_BYTES
 from telemetry.store.ranges import group_ranges
 from telemetry.store.rows import CallPicture, LeftOut
 from telemetry.store.schema import transaction
@@ -40,16 +41,19 @@ INSERT INTO pictures (digest, size_bytes, data)
 SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM pictures WHERE digest = ?)
 """
 
-_TOTAL = "SELECT coalesce(sum(CAST(size_bytes AS INTEGER)), 0) FROM pictures"
+_SIZE = f"min(max(coalesce(CAST(size_bytes AS INTEGER), 0), 0), {2 * MAX_PICTURE_BYTES})"
+"""In a damaged row a size may be anything."""
 
-_OLDEST_FIRST = """
-SELECT digest, size_bytes,
+_TOTAL = f"SELECT coalesce(sum({_SIZE}), 0) FROM pictures"  # noqa: S608 - constants
+
+_OLDEST_FIRST = f"""
+SELECT id, {_SIZE},
     (SELECT max(seq) FROM call_pictures WHERE digest = pictures.digest) AS last_seq
 FROM pictures ORDER BY last_seq
-"""
+"""  # noqa: S608 - constants
 
 _DIGESTS = """
-SELECT DISTINCT digest FROM call_pictures WHERE seq BETWEEN ? AND ? AND digest IS NOT NULL
+SELECT DISTINCT digest FROM call_pictures WHERE seq BETWEEN ? AND ? AND typeof(digest) = 'blob'
 """
 
 _REMOVE_UNUSED = """
@@ -57,13 +61,18 @@ DELETE FROM pictures WHERE digest = ?1
 AND NOT EXISTS (SELECT 1 FROM call_pictures WHERE digest = ?1)
 """
 
-_MEASURE = """
-SELECT coalesce(sum(CAST(size_bytes AS INTEGER)), 0) FROM call_pictures
-WHERE seq = ? AND digest IS NOT NULL
-"""
+_MEASURE = f"""
+SELECT coalesce(sum({_SIZE}), 0) FROM call_pictures WHERE seq = ? AND digest IS NOT NULL
+"""  # noqa: S608 - constants
 
 _OF_CALL = """
-SELECT is_answer, message, part, type, size_bytes, digest, left_out,
+SELECT typeof(is_answer) = 'integer' AND is_answer = 1,
+    CASE typeof(message) WHEN 'integer' THEN message END,
+    CASE typeof(part) WHEN 'integer' THEN part END,
+    CAST(type AS BLOB),
+    CASE typeof(size_bytes) WHEN 'integer' THEN size_bytes END,
+    CASE typeof(digest) WHEN 'blob' THEN digest END,
+    CAST(left_out AS BLOB),
     EXISTS (SELECT 1 FROM pictures WHERE digest = call_pictures.digest)
 FROM call_pictures WHERE seq = ? ORDER BY is_answer, message, part
 """
@@ -122,13 +131,13 @@ def _make_room(connection: sqlite3.Connection, limit_bytes: int) -> None:
     if total <= limit_bytes:
         return
     surplus = total - limit_bytes + limit_bytes // _SPARE_SHARE
-    removed: list[tuple[bytes]] = []
-    for digest, size_bytes, _ in connection.execute(_OLDEST_FIRST):
+    removed: list[tuple[int]] = []
+    for number, size_bytes, _ in connection.execute(_OLDEST_FIRST):
         if surplus <= 0:
             break
-        removed.append((digest,))
+        removed.append((number,))
         surplus -= size_bytes
-    connection.executemany("DELETE FROM pictures WHERE digest = ?", removed)
+    connection.executemany("DELETE FROM pictures WHERE id = ?", removed)
 
 
 def remove_pictures(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:
@@ -166,22 +175,27 @@ def read_pictures(connection: sqlite3.Connection, seq: int) -> list[CallPicture]
         left_out,
         is_there,
     ) in connection.execute(_OF_CALL, (seq,)):
-        if not (isinstance(message, int) and isinstance(part, int)):
+        if message is None or part is None:
             continue  # the row is damaged
-        is_kept = isinstance(digest, bytes) and bool(is_there)
-        why = None if is_kept else LeftOut.read(left_out)
+        is_kept = digest is not None and bool(is_there)
+        why = None if is_kept else LeftOut.read(_decode(left_out))
         found.append(
             CallPicture(
                 is_answer=bool(is_answer),
                 message=message,
                 part=part,
-                type=kind if isinstance(kind, str) else None,
-                size_bytes=size_bytes if isinstance(size_bytes, int) else 0,
+                type=_decode(kind),
+                size_bytes=size_bytes or 0,
                 digest=digest.hex() if is_kept else None,
                 left_out=why,
             )
         )
     return found
+
+
+def _decode(text: object) -> str | None:
+    """Decode a text, which may be damaged."""
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else None
 
 
 def read_picture(connection: sqlite3.Connection, seq: int, digest: str) -> bytes | None:

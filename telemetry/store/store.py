@@ -32,7 +32,6 @@ Other rooms rely on these rules (``docs/contract/promises.md#the-store``, R8):
 from __future__ import annotations
 
 import logging
-import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,6 +51,7 @@ from telemetry.store.unobserved_calls import write_unobserved
 from telemetry.store.writing import NO_RUNS, RefusedRow, as_storable, as_text, insert, settle
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
@@ -368,7 +368,7 @@ class Store:
         try:
             with self._file.growth(connection):
                 insert_pictures(connection, calls, self._retention.max_bytes // SHARE)
-        except sqlite3.Error as error:
+        except Exception as error:  # noqa: BLE001 - it must not cost a span
             if self._picture_lines.admit() is not None:
                 _logger.warning(
                     "pictures of %d calls are not in the store %s, which has their spans: %s",

@@ -8,6 +8,8 @@ from contextlib import closing
 from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
+from telemetry.store.pictures import insert_pictures
+from telemetry.store.rows import CallPicture
 from tests.telemetry.conversations.agents import Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
 
@@ -95,6 +97,13 @@ def make_store_with_all(path: Path) -> None:
         for at in (1, 3):
             agents.call(*CHAT[:at], said=CHAT[at], at=60 * (5 + at))
         agents._store.keep_unobserved(agents.now_ns, {"/v1/files": 3}, agents.now_ns)
+    pictures = [
+        CallPicture(is_answer=bool(at % 2), message=0, part=at, type="image/gif", data=b"GIF89a")
+        for at in range(2)
+    ]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        seqs = connection.execute("SELECT seq FROM spans").fetchall()
+        insert_pictures(connection, [(seq, pictures) for (seq,) in seqs], 1 << 20)
     with closing(sqlite3.connect(path)) as connection, connection:
         # A disk knows of no NOT NULL.
         connection.execute("PRAGMA writable_schema = ON")
@@ -143,7 +152,7 @@ def damage_column(whole: Path, path: Path, table: str, column: str, *, turn: int
     shutil.copyfile(whole, path)
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
-        key = "minute" if table == "minutes" else "rowid"
+        key = {"minutes": "minute", "call_pictures": "seq"}.get(table, "rowid")
         last = DAMAGED_ROWS if table in _LONG_TABLES else 1 << 60
         rows = connection.execute(f"SELECT {key} FROM {table} WHERE {key} <= {last}").fetchall()
         values = cycle((*VALUES[turn:], *VALUES[:turn]))
