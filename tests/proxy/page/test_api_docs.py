@@ -12,7 +12,7 @@ from proxy.page.api.routes import ROUTES
 
 DOCS = Path(__file__).parents[3] / "docs"
 _ROW = re.compile(r"^\| `([a-zA-Z/]+)` \|.*\| (?:`(\w+)`)? ?\|$", re.MULTILINE)
-_PARTS = {"{id}": "ID", "{index}": "I", "{number}": "N"}
+_PARTS = {"{digest}": "DIGEST", "{id}": "ID", "{index}": "I", "{number}": "N"}
 
 
 def test_every_path_is_in_the_table_with_its_schema() -> None:
