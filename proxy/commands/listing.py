@@ -23,6 +23,7 @@ from proxy.reading.record import (
     build_summary_record,
     encode_line,
 )
+from telemetry.facts import MAX_PREVIEW_CHARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -167,6 +168,8 @@ def _row(call: OpenCall, now_ns: int, zone: tzinfo | None) -> dict[str, Any]:
         "id": Text(call.span_id, style="bold"),
         "model": cell(call.model),
         "client": cell(call.client),
+        "api": cell(call.api),
+        "what": cell(call.what, MAX_PREVIEW_CHARS),
         "took": cell(format_duration(max(0, now_ns - call.start_ns))),
         "outcome": Text(words, style="yellow"),
         "state": Text("open"),

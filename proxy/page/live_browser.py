@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from telemetry.store.rows import SpanSummary
 
 MAX_QUEUED_BYTES: Final = 512 * 1024
-"""The limit of a browser's queue. A ``hello`` with all open calls has 300 KB; otherwise this is
+"""The limit of a browser's queue. A ``hello`` with all open calls has 400 KB; otherwise this is
 some seconds of a busy proxy."""
 
 

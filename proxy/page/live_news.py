@@ -252,6 +252,7 @@ def _build_progress_record(progress: Progress, start_ns: int) -> JsonObject:
     return {
         "span_id": progress.span_id,
         "model": progress.model,
+        "what": progress.what,
         "http_status": progress.http_status,
         "chunks": progress.chunks,
         "chars": progress.chars,

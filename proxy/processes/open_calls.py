@@ -15,9 +15,9 @@ import msgspec
 
 from telemetry.observing.open_call import OpenCall
 
-MAX_OPEN_CALLS: Final = 100
-"""The most calls in an answer; nobody would read more. So many calls have 60 KB; a line of the
-control socket has room for four times that."""
+MAX_OPEN_CALLS: Final = 80
+"""The most calls in an answer; nobody would read more. So many calls have 90 KB; a line of the
+control socket has room for twice that."""
 
 
 class AskOpen(msgspec.Struct, frozen=True, tag="ask_open"):

@@ -123,6 +123,7 @@ def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
         "model": call.model,
         "span_id": call.span_id,
         "trace_id": call.trace_id,
+        "what": call.what,
         "api": call.api,
         "upstream": call.upstream,
         "client": call.client,

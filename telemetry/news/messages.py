@@ -21,8 +21,8 @@ from telemetry.store.rows import SpanStatus
 MAX_ASKED_TEXTS: Final = 64
 """Calls whose texts one watcher gets: eight for each of eight browsers."""
 
-MAX_HELLO_CALLS: Final = 500
-"""Open calls in a :class:`Hello`: more than a list shows, and 300 KB at most."""
+MAX_HELLO_CALLS: Final = 300
+"""Open calls in a :class:`Hello`: more than a list shows, and 400 KB at most."""
 
 
 class Watch(msgspec.Struct, frozen=True, kw_only=True, tag="watch"):
@@ -62,6 +62,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
         call = replace(
             self.call,
             model=progress.model,
+            what=progress.what,
             http_status=progress.http_status,
             chunks=progress.chunks,
         )
@@ -93,6 +94,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True, tag="progress"):
     chunks: int
     chars: int | None
     first_ns: int | None
+    what: str | None = None
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, tag="text"):

@@ -243,7 +243,7 @@ class Reporter:
         if reported.call is None:
             return None
         exchange = reported.observation.look()
-        call = tell_open(exchange, self._rules)
+        call = tell_open(exchange, self._rules, reported.call)
         if call is None:
             return None
         return Opened(call=call, chars=_count(reported), first_ns=exchange.first_ns)
@@ -281,6 +281,7 @@ class Reporter:
             chunks=exchange.reads,
             chars=_count(reported),
             first_ns=exchange.first_ns,
+            what=call.what,
         )
         self._tell(progress)
         return True

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 if TYPE_CHECKING:
+    from codec.asked import Asked
     from telemetry.frames.frame import Begin
     from telemetry.privacy.credentials import Credentials
 
@@ -21,7 +22,8 @@ class OpenExchange(NamedTuple):
         begin: the first frame of the exchange.
         credentials: the credentials in its head.
         hides_inputs: nothing of the request's body may be shown.
-        model: the model asked for; ``None`` while that is not known.
+        request: the decoded request; ``None`` while it is not known.
+        body: its body, if it is kept.
         status: of the answer; ``None`` while its head has not come.
         reads: how many reads of the answer's body came so far.
         first_ns: when the first chunk of a stream came.
@@ -30,10 +32,16 @@ class OpenExchange(NamedTuple):
     begin: Begin
     credentials: Credentials
     hides_inputs: bool
-    model: str | None
+    request: Asked | None
+    body: bytes | None
     status: int | None
     reads: int
     first_ns: int | None = None
+
+    @property
+    def model(self) -> str | None:
+        """The model asked for; ``None`` while that is not known."""
+        return None if self.request is None else self.request.model
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +53,7 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
         start_ns: when it began, since the epoch.
         api: the API that is called.
         model: the model asked for.
+        what: what is new in it: the user's words, or else the tools that have answered.
         client: the program that called.
         launch: the label of the launch that it belongs to.
         http_status: of the answer; ``None`` while its head has not come.
@@ -57,6 +66,7 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
     api: str
     upstream: str
     model: str | None = None
+    what: str | None = None
     client: str | None = None
     launch: str | None = None
     http_status: int | None = None

@@ -36,7 +36,7 @@ from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
 from telemetry.pricing.span_cost import NOTHING_FOUND
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
-from telemetry.spans.purposes import find_purpose
+from telemetry.spans.purposes import find_purpose, find_told_purpose
 from telemetry.spans.steps import describe_step
 from telemetry.spans.user_text import find_user_text
 
@@ -73,7 +73,7 @@ _MOST_FOLDED_CHARS = 4_096
 """Characters of a text that are read for its beginning: more if much of it is white space."""
 
 _EMBEDDINGS = SpanAttributes.EMBEDDING_EMBEDDINGS
-_FIRST_TEXTS: Final = {
+FIRST_TEXTS: Final = {
     Content.TEXTS: f"{SpanAttributes.LLM_PROMPTS}.0.{PromptAttributes.PROMPT_TEXT}",
     Content.VECTORS: f"{_EMBEDDINGS}.0.{EmbeddingAttributes.EMBEDDING_TEXT}",
     Content.RANKING: RerankerAttributes.RERANKER_QUERY,
@@ -135,11 +135,15 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     purpose = step = None
     if messages:
         preview, is_new = find_user_text(messages, get, fold_text)
-        purpose = find_purpose(exchange, messages, reads=not mask.hides_input_text)
+        request, metadata = exchange.request, context.metadata
+        if request is None or not (shows_all or not mask.hides_input_text):
+            purpose = find_told_purpose(metadata)  # what is hidden gives no sign
+        else:
+            purpose = find_purpose(request, metadata, messages)
         if purpose is not None or not is_new:
             step = describe_step(purpose, messages, said, get, mask)
     else:
-        preview = _fold_first(api.first_text, get)
+        preview = fold_first(api.first_text, get)
     price = span.price or NOTHING_FOUND
     cost = price.cost
     # In the order of the table, without names: with them all of this would take a sixth longer.
@@ -198,7 +202,7 @@ def _write_finder(fact: Fact) -> str:
 def _get_api(endpoint: str) -> _OfApi:
     api = get_api(endpoint)
     has_messages = api.content is Content.MESSAGES
-    return _OfApi(api.name, api.span_kind.value, has_messages, _FIRST_TEXTS.get(api.content))
+    return _OfApi(api.name, api.span_kind.value, has_messages, FIRST_TEXTS.get(api.content))
 
 
 def _shown(text: Any) -> str | None:
@@ -236,7 +240,7 @@ def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
     return "\n".join(names) or None
 
 
-def _fold_first(name: str | None, get: Get) -> str | None:
+def fold_first(name: str | None, get: Get) -> str | None:
     """Return the beginning of the first text of a call without messages."""
     return None if name is None else fold_text(get(name) or "")
 

@@ -15,11 +15,10 @@ from codec.parts import Text
 from telemetry.observing.client_headers import SUBAGENT_MEMBER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from codec.asked import Asked
-    from codec.parts import Message
-    from telemetry.observing.exchange import Exchange
+    from codec.parts import Message, Part
 
 
 class Place(Enum):
@@ -28,7 +27,7 @@ class Place(Enum):
     SYSTEM = "system"
     """A part of the instructions begins with it."""
     USER = "user"
-    """The last text of the user's begins with it."""
+    """A text of the last message, which is the user's, begins with it."""
     PROBE = "probe"
     """It is all that the user said, and the answer may have one token."""
     TOOL = "tool"
@@ -77,48 +76,44 @@ SIGNS: Final = (
 _MAX_PARTS: Final = 8
 """The most parts of a message that are looked at: Claude Code's instructions have three."""
 
-_HEAD_CHARS: Final = 128
-"""How much of a text is looked at: a sign, and white space before it."""
 
-
-def find_purpose(exchange: Exchange, messages: Sequence[Message], *, reads: bool) -> str | None:
+def find_purpose(
+    request: Asked, metadata: Mapping[str, object], messages: Sequence[Message]
+) -> str | None:
     """Find what a helper call is for; ``None`` for every other call.
 
     Args:
-        exchange: the call.
-        messages: the messages of its request, as they were read.
-        reads: they may be read; what is hidden gives no sign.
+        request: what was asked; nothing of it may be hidden.
+        metadata: what the client says of its call in heads.
+        messages: the messages of the request, as they were read; at least one.
     """
-    if exchange.context.metadata:
-        name = exchange.context.metadata.get(SUBAGENT_MEMBER)
-        if isinstance(name, str) and (purpose := _SUBAGENTS.get(name)):
-            return purpose
-    request = exchange.request
-    if request is None or not reads or not messages:
-        return None
-    if (first := messages[0]).role in SYSTEM_ROLES:
-        for head in _list_heads(first):
-            if head.startswith(_SYSTEM):
-                return _find(Place.SYSTEM, head)
-    if (last := messages[-1]).role == "user" and (heads := _list_heads(last)):
-        if heads[-1].startswith(_USER):
-            return _find(Place.USER, heads[-1])
-        if heads[-1] in _PROBES and request.options.get("max_tokens") == 1:
-            return _PROBES[heads[-1]]
+    if metadata and (purpose := find_told_purpose(metadata)) is not None:
+        return purpose
+    first, last = messages[0], messages[-1]
+    if first.role in SYSTEM_ROLES and (found := _find_beginning(first.content, _SYSTEM)):
+        return _find(Place.SYSTEM, found)
+    if last.role == "user" and (found := _find_beginning(last.content, _USER)):
+        if found in _PROBES:
+            return _PROBES[found] if request.options.get("max_tokens") == 1 else None
+        return _find(Place.USER, found)
     return _find_by_tool(request) if "tool_choice" in request.body else None
 
 
-def _list_heads(message: Message) -> list[str]:
-    """List the beginnings of the last texts of a message."""
-    content = message.content
-    if isinstance(content, str):
-        return [content[:_HEAD_CHARS].lstrip()]
-    texts = [
-        part if isinstance(part, str) else part.text
-        for part in (content or ())[-_MAX_PARTS:]
-        if isinstance(part, (str, Text))
-    ]
-    return [text[:_HEAD_CHARS].lstrip() for text in texts]
+def find_told_purpose(metadata: Mapping[str, object]) -> str | None:
+    """Find what a client says in a head that its call is for."""
+    name = metadata.get(SUBAGENT_MEMBER)
+    return _SUBAGENTS.get(name) if isinstance(name, str) else None
+
+
+def _find_beginning(content: str | tuple[Part, ...] | None, signs: tuple[str, ...]) -> str | None:
+    """Find a text of a message that begins with one of the signs."""
+    if type(content) is str:
+        return content if content.startswith(signs) else None
+    for part in content[-_MAX_PARTS:] if content else ():
+        text = part.text if type(part) is Text else part
+        if type(text) is str and text.startswith(signs):
+            return text
+    return None
 
 
 def _find_by_tool(request: Asked) -> str | None:
@@ -127,18 +122,18 @@ def _find_by_tool(request: Asked) -> str | None:
     return _TOOLS.get(name) if isinstance(name, str) else None
 
 
-def _find(place: Place, head: str) -> str | None:
-    return next(
-        (one.purpose for one in SIGNS if one.place is place and head.startswith(one.text)), None
-    )
+def _find(place: Place, text: str) -> str | None:
+    signs = (one for one in SIGNS if one.place is place)
+    return next((one.purpose for one in signs if text.lstrip().startswith(one.text)), None)
 
 
 def _by_text(place: Place) -> dict[str, str]:
     return {one.text: one.purpose for one in SIGNS if one.place is place}
 
 
-_SYSTEM: Final = tuple(_by_text(Place.SYSTEM))
-_USER: Final = tuple(_by_text(Place.USER))
 _PROBES: Final = _by_text(Place.PROBE)
 _TOOLS: Final = _by_text(Place.TOOL)
 _SUBAGENTS: Final = _by_text(Place.SUBAGENT)
+_USER: Final = (*_by_text(Place.USER), *_PROBES)
+_SYSTEM: Final = tuple([f"{space}{one}" for one in _by_text(Place.SYSTEM) for space in ("", "\n")])
+"""Programs write their instructions on lines of their own, so that some begin with a line end."""

@@ -135,6 +135,10 @@ class SpanRules:
             return self._masks_of_heads(api.name, credentials)
         return self._make_mask(api, privacy, credentials, quotes=quotes)
 
+    def mask_open(self, api: Api, credentials: Credentials) -> Mask:
+        """Return the mask for the request of a call that is under way."""
+        return self._make_mask(api, self.privacy, credentials)
+
     def _make_mask_of_head(self, api: str, credentials: Credentials) -> Mask:
         return self._make_mask(get_api(api), self.privacy, credentials)
 

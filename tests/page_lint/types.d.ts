@@ -65,7 +65,7 @@ interface Row {
 }
 
 interface Open {
-  open: true; span_id: string; trace_id: string; model: string | null; api: string | null; upstream: string | null; client: string | null;
+  open: true; span_id: string; trace_id: string; model: string | null; what?: string | null; api: string | null; upstream: string | null; client: string | null;
   start_time: string; duration_ms: number; http_status: number | null; chunks: number | null; chars?: number | null; ttft_ms?: number | null;
   /** by this page's own clock, so that the time goes on */
   received?: number;

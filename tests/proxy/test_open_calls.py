@@ -41,6 +41,7 @@ OPEN = OpenCall(
     api="chat.completions",
     upstream="demo",
     model="gpt-open",
+    what="Fix it",
     client="codex",
     http_status=200,
     chunks=17,
@@ -67,7 +68,8 @@ def test_open_calls_stand_below_the_recorded_ones(
     lines = Ran(store, limit=1, now_ns=NOW_NS).out.splitlines()
     assert len(lines) == 3
     assert span_id_of(2) in lines[1]
-    words = "0c0c0c0c0c0c0c0c gpt-open codex - - - - - 12.34 s - open, 17 chunks open"
+    words = "0c0c0c0c0c0c0c0c gpt-open codex chat.completions Fix it - - - - 12.34 s -"
+    words += " open, 17 chunks open"
     assert lines[2].split()[2:] == words.split()
     at = lines[0].index("outcome")
     assert (lines[1][at:].split()[0], lines[2][at:].split()[0]) == ("completed", "open,")
@@ -145,7 +147,7 @@ def test_an_open_call_cannot_steer_the_terminal(
     """Whatever model is asked for; and each is one line."""
     bad = "\x1b]0;pwned\x07\n\u202e"
     known = {name: getattr(OPEN, name) for name in OPEN.__struct_fields__}
-    tell(monkeypatch, OpenCall(**(known | {"model": bad, "client": bad})))
+    tell(monkeypatch, OpenCall(**(known | {"model": bad, "client": bad, "what": bad})))
     for width in ("34", "80", "220"):
         monkeypatch.setenv("COLUMNS", width)
         shown = Ran(store, out=Terminal(), now_ns=NOW_NS).out

@@ -96,12 +96,15 @@ export class Peek {
   /** @param {string} id */
   #live(id) {
     const progress = el("p", { class: "live-line" });
+    const asked = el("div", { class: "text asked" });
     const shown = liveText(id, (call) => {
       this.#head(call);
+      write(asked, line(call.what));
+      asked.hidden = !call.what;
       const size = [call.chars && `${count(call.chars)} characters`, call.chunks && plural(call.chunks, "chunk")];
       write(progress, [outcome(call).words, seconds(elapsed(call)), ...size].filter(Boolean).join(" · "));
     });
-    fill(this.body, progress, shown.element);
+    fill(this.body, progress, asked, shown.element);
     this.stop = shown.stop;
   }
 }

@@ -57,8 +57,9 @@ const OPEN_CELLS = {
   },
   time: () => {},
   what: (cell, item) => {
-    const what = cell.querySelector("a");
-    if (what) write(what, outcome(item).words);
+    const [what, words] = cell.querySelectorAll("a, .uses");
+    if (what) write(what, line(item.what) || outcome(item).words);
+    if (words) write(words, outcome(item).words);
   },
   out: (cell, item) => write(cell, item.chars == null ? NONE : `·${count(item.chars)}`),
   took: (cell, item) => write(cell, seconds(elapsed(item))),
@@ -67,12 +68,12 @@ const OPEN_CELLS = {
 /** What is new, with what the answer came to and the tools that it uses; a step names them itself. @param {HTMLTableCellElement} cell @param {Row | Open} item */
 function fillWhat(cell, item) {
   const { kind, words } = outcome(item);
-  const told = "open" in item ? words : cut(line(item.what), MOST_WORDS) || line(item.name) || item.span_id;
+  const told = cut(line(item.what), MOST_WORDS) || ("open" in item ? words : line(item.name) || item.span_id);
   const what = el("a", { href: link(["calls", item.span_id]), title: told }, told);
   const said = kind === "error" || kind === "cut";
-  const tools = "open" in item || item.step || !item.tools?.length ? null : el("span", { class: "uses" }, `⚙ ${item.tools.map(line).join(", ")}`);
+  const tools = "open" in item ? item.what && words : !item.step && item.tools?.length && `⚙ ${item.tools.map(line).join(", ")}`;
   const focused = cell.contains(document.activeElement);
-  fill(cell, el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools));
+  fill(cell, el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools && el("span", { class: "uses" }, tools)));
   if (focused) what.focus({ preventScroll: true });
 }
 

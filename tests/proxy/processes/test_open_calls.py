@@ -17,6 +17,7 @@ from proxy.processes.open_calls import (
     AskOpen,
     OpenCalls,
 )
+from telemetry.facts import MAX_PREVIEW_CHARS
 from telemetry.observing.open_call import OpenCall
 from telemetry.spans.open_calls import MAX_MODEL_CHARS
 
@@ -30,6 +31,7 @@ CALL = OpenCall(
     api="chat.completions",
     upstream="u" * 64,
     model="\x01" * MAX_MODEL_CHARS,  # six bytes each as JSON
+    what="\x01" * MAX_PREVIEW_CHARS,
     client="c" * 40,
     launch="l" * 64,
     http_status=200,
