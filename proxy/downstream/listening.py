@@ -32,6 +32,18 @@ _OTHER_PORT = {
 """The flag and the variable that set another number for each of our ports."""
 
 
+class PortTaken(ConfigurationError):  # noqa: N818 - names the condition, as others do
+    """Another program has a port.
+
+    Attributes:
+        fact: which port cannot be had, and why, without who has it and what to do.
+    """
+
+    def __init__(self, fact: str, advice: str) -> None:
+        super().__init__(f"{fact}; {advice}")
+        self.fact = fact
+
+
 def name_other_port(what: str) -> str:
     """Say what to do if the port of that name cannot be used."""
     return f"name another port with {_OTHER_PORT[what]}"
@@ -68,8 +80,8 @@ def _explained(sock: socket.socket, what: str, host: str, port: int) -> Iterator
         yield
     except OSError as error:
         sock.close()
-        reason = error.strerror or str(error)
+        fact = f"cannot listen on {host}:{port} ({what} port): {error.strerror or error}"
         if error.errno == errno.EADDRINUSE:
-            reason = f"{reason}; another program listens there: {name_other_port(what)}"
-        message = f"cannot listen on {host}:{port} ({what} port): {reason}"
-        raise ConfigurationError(message) from error
+            advice = f"another program listens there: {name_other_port(what)}"
+            raise PortTaken(fact, advice) from error
+        raise ConfigurationError(fact) from error

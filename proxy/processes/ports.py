@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from proxy.downstream.listening import listen
+from proxy.downstream.listening import PortTaken, listen
 from proxy.own_address import is_loopback, reach
+from proxy.page_access.address import find_page
 from proxy.processes.page_listener import PageListener, open_page_listener
 from proxy.processes.scratch import frames_socket, make_control_socket
+from telemetry.errors import ConfigurationError, StoreError
+from telemetry.store.lock import find_holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_ASK_SECONDS = 1.0
+"""How long somebody on the admin port may take to say who it is."""
+
+_ANSWER_BYTES = 64
 
 
 class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,8 +74,8 @@ def open_ports(
         ConfigurationError: a socket other than the page's cannot be bound.
     """
     with (
-        contextlib.closing(listen("traffic", settings.host, settings.port)) as traffic,
-        contextlib.closing(listen("admin", settings.admin_host, settings.admin_port)) as admin,
+        _listen("traffic", settings.host, settings.port, settings) as traffic,
+        _listen("admin", settings.admin_host, settings.admin_port, settings) as admin,
         frames_socket(settings.store) as frames,
         contextlib.closing(make_control_socket(frames.getsockname())) as control_socket,
         open_page_listener(handed) as page,
@@ -77,6 +88,46 @@ def open_ports(
             first=first,
             page=page,
         )
+
+
+def _listen(
+    what: str, host: str, port: int, settings: SupervisorSettings
+) -> contextlib.closing[socket.socket]:
+    try:
+        return contextlib.closing(listen(what, host, port))
+    except PortTaken as error:
+        if known := _describe_spantap(settings):
+            raise ConfigurationError(f"{error.fact}; {known}") from error
+        raise
+
+
+def _describe_spantap(settings: SupervisorSettings) -> str:
+    """Say that a spantap runs already, and what to do; empty if there is no sign of one."""
+    store, holder = Path(settings.store), None
+    with contextlib.suppress(StoreError):
+        holder = find_holder(store)
+    if holder is not None:
+        page = find_page(store)
+        where = "" if page is None else f", with a page at {page.url}"
+        return (
+            f"a spantap uses this store already (process {holder}{where}): "
+            "send calls to that one, or stop it first"
+        )
+    if _is_spantap(settings.admin_host, settings.admin_port):
+        return (
+            "another spantap, with another store, is running: stop it, "
+            "or name other ports with --port, --admin-port and --page-port"
+        )
+    return ""
+
+
+def _is_spantap(host: str, port: int) -> bool:
+    """Ask an admin port whether a spantap is there."""
+    connection = http.client.HTTPConnection(reach(host).strip("[]"), port, timeout=_ASK_SECONDS)
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+        connection.request("GET", "/healthz")
+        return connection.getresponse().read(_ANSWER_BYTES) == b"ok\n"
+    return False
 
 
 def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:

@@ -144,7 +144,7 @@ def test_call_in_full(store: Path) -> None:
 def test_parameters_are_told_one_a_line(store: Path) -> None:
     """With the path of a nested one; a schema is one value, cut unless all is asked for."""
     schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(50)}}
-    asked = {
+    asked: dict[str, object] = {
         "model": "m",
         "messages": [],
         "stop": None,

@@ -283,6 +283,21 @@ def test_misconfiguration_ends_with_status_2_and_one_sentence(tmp_path: Path) ->
             assert words in said
 
 
+def test_beside_another_spantap_it_says_so(upstream: str, tmp_path: Path) -> None:
+    """Which process, and its page; with another store other ports are a way out."""
+    with running_spantap(tmp_path, upstream=upstream) as spantap:
+        ports = ("--port", str(spantap.port), "--admin-port", str(spantap.admin_port))
+        status, said = run("serve", *ports, "--store", str(tmp_path / "traces.db"))
+        assert (status, said.count("\n")) == (2, 1), said
+        assert f"127.0.0.1:{spantap.port} (traffic port)" in said
+        assert f"a spantap uses this store already (process {spantap.pid}" in said
+        assert "another program" not in said
+        status, said = run("serve", *ports, "--store", str(tmp_path / "other.db"))
+        assert (status, said.count("\n")) == (2, 1), said
+        assert "another spantap, with another store, is running" in said
+        assert "--admin-port" in said
+
+
 def test_a_held_key_that_no_header_can_hold_ends_with_status_2(tmp_path: Path) -> None:
     """One sentence that names the variable and not the key (R7)."""
     config = tmp_path / "spantap.toml"
