@@ -250,10 +250,10 @@ class Calls:
         from telemetry.reading.sums import GROUPS  # noqa: PLC0415 - no list of calls needs it
 
         groups = GROUPS[by]
-        found = self._engine.sum(self._where, (*groups, *_USAGE), ("rows",)).groups
-        for key, (calls,) in found.items():
-            prompt, completion, cached = key[len(groups) :]
-            yield CallUsages(key[0] if groups else "", prompt, completion, cached, calls)
+        for *key, prompt, completion, cached, calls in self._engine.count_by(
+            self._where, (*groups, *_USAGE)
+        ):
+            yield CallUsages(key[0] if key else "", prompt, completion, cached, calls)
 
     def count_states(self) -> dict[str, int]:
         """Count all rows that there are in each state."""

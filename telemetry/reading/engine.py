@@ -254,6 +254,12 @@ class Engine(Protocol):
             is_late: tells that the time is over; where nobody gives it, one read may be enough.
         """
 
+    def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
+        """Yield what rows have in common, and how many have it; texts are not looked for.
+
+        There may be as many groups as rows: the engine keeps none of them.
+        """
+
     def times(
         self,
         where: Where,

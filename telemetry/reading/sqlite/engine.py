@@ -23,7 +23,7 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.finding.where import ALL_ROWS, Rows
 from telemetry.reading.engine import LAST_SEQ, never
@@ -238,6 +238,13 @@ class SqliteEngine:
             chosen = self._choose(where, after=after, before=before, uses_indexes=is_count)
             is_bounded = bool(after) or before != LAST_SEQ
             return self._sums.sum(where, chosen, by, names, is_late, is_bounded=is_bounded)
+
+    def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
+        """Yield what rows have in common, and how many have it, in one read."""
+        from telemetry.reading.sqlite.summing import count_groups  # noqa: PLC0415 - no list needs it
+
+        with explain_sqlite_errors(self.path):
+            yield from count_groups(self._connection, self._choose(where), by)
 
     def times(
         self,

@@ -167,6 +167,9 @@ class ListEngine:
         of_rows = [_AMOUNTS[name] for name in names]
         return Amounts({key: tuple(one(rows) for one in of_rows) for key, rows in groups.items()})
 
+    def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
+        return ((*key, rows) for key, (rows,) in self.sum(where, by, ("rows",)).groups.items())
+
     def times(
         self, where: Where, by: Sequence[Group], calls: int, most: int, is_late: Any = None
     ) -> Times:
