@@ -15,7 +15,7 @@ Rules:
    condition, but to count the calls of a launch: SQLite would have all that it fits sorted by
    number.
 6. Rows are recorded in the order of time. A clock that was put back by up to
-   :data:`CLOCK_SLACK_NS` hides none from whoever asks for a time; more of that may.
+   :data:`~.walking.CLOCK_SLACK_NS` hides none from whoever asks for a time; more of that may.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from telemetry.reading.engine import LAST_SEQ, never
 from telemetry.reading.sqlite.conditions import Chosen, write_where
 from telemetry.reading.sqlite.listing import find_largest, select, select_near, walk_numbers
 from telemetry.reading.sqlite.stored_rows import StoredRows, snapshot
-from telemetry.reading.sqlite.walking import find_newest, find_oldest
+from telemetry.reading.sqlite.walking import find_before, find_newest
 from telemetry.store.minutes import MINUTE_NS, find_first_minute
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.spans_table import name_spans
@@ -50,12 +50,7 @@ STEP_RUNS: Final = 20_000
 """Numbers of runs whose rows are held against a condition in one read. A run has the number of its
 first call, so these are some 40,000 rows: 50 ms."""
 
-CLOCK_SLACK_NS: Final = 3_600_000_000_000
-"""An hour: the most that a person, or a wrong time zone, sets a clock back."""
-
 _FIRST_START = "SELECT start_ns FROM spans ORDER BY seq LIMIT 1"
-
-_RECORDED = "SELECT seq, recorded_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 _NEWEST_RUN = "SELECT max(run) FROM {spans} WHERE run BETWEEN 0 AND ?"  # a disk may make it -inf
 
@@ -133,22 +128,8 @@ class SqliteEngine:
         written, values = write_where(where, self._spans)
         if where.since_ns is not None and where.rows in {Rows.CALLS, Rows.ALL}:
             # A row derived from a call may have a smaller number than all that began since then.
-            after = max(after, self._find_before(where.since_ns))
+            after = max(after, find_before(self._connection, where.since_ns))
         return Chosen(spans, written, values, where.rows is Rows.CALLS, after, before)
-
-    def _find_before(self, at_ns: int) -> int:
-        """Find a number such that what began at that time or later has a greater one (rule 6)."""
-        at_ns -= CLOCK_SLACK_NS
-        high = find_newest(self._connection) + 1
-        low = find_oldest(self._connection) or high
-        while low < high:
-            middle = (low + high) // 2
-            seq, recorded_ns = self._connection.execute(_RECORDED, (middle,)).fetchone()
-            if not isinstance(recorded_ns, int) or recorded_ns < at_ns:
-                low = seq + 1
-            else:
-                high = middle
-        return low - 1
 
     def select(
         self,
