@@ -198,6 +198,18 @@ class Engine(Protocol):
     ) -> Page:
         """Read rows with numbers between these two, newest first; texts are not looked for."""
 
+    def facts(
+        self,
+        where: Where,
+        names: Sequence[str],
+        limit: int,
+        *,
+        after: int = 0,
+        before: int = LAST_SEQ,
+        oldest_first: bool = False,
+    ) -> Sequence[tuple[Any, ...]]:
+        """Read some facts of rows, else as :meth:`select`: those that are fields or columns."""
+
     def numbers(
         self, where: Where, *, before: int = LAST_SEQ, limit: int = LAST_SEQ, oldest_first: bool
     ) -> Iterator[int]:

@@ -28,7 +28,13 @@ from typing import TYPE_CHECKING, Any, Final
 from telemetry.finding.where import ALL_ROWS, Rows
 from telemetry.reading.engine import LAST_SEQ, never
 from telemetry.reading.sqlite.conditions import Chosen, write_where
-from telemetry.reading.sqlite.listing import find_largest, select, select_near, walk_numbers
+from telemetry.reading.sqlite.listing import (
+    find_largest,
+    read_facts,
+    select,
+    select_near,
+    walk_numbers,
+)
 from telemetry.reading.sqlite.stored_rows import StoredRows, snapshot
 from telemetry.reading.sqlite.walking import find_before, find_newest
 from telemetry.store.minutes import MINUTE_NS, find_first_minute
@@ -147,6 +153,21 @@ class SqliteEngine:
             if where.conversation is not None or where.run is not None:
                 return select_near(self._connection, chosen, limit, oldest_first=oldest_first)
             return select(self._connection, chosen, limit, is_late, oldest_first=oldest_first)
+
+    def facts(
+        self,
+        where: Where,
+        names: Sequence[str],
+        limit: int,
+        *,
+        after: int = 0,
+        before: int = LAST_SEQ,
+        oldest_first: bool = False,
+    ) -> Sequence[tuple[Any, ...]]:
+        """Read some facts of rows with numbers between these two, newest first."""
+        with explain_sqlite_errors(self.path):
+            chosen = self._choose(where, after=after, before=before)
+            return read_facts(self._connection, chosen, names, limit, oldest_first=oldest_first)
 
     def numbers(
         self, where: Where, *, before: int = LAST_SEQ, limit: int = LAST_SEQ, oldest_first: bool
