@@ -474,7 +474,7 @@ MADE_FACTS: Final = (
         make=lambda row: None if row.launch is None else read_name(row.launch),
     ),
     Fact(
-        "what was asked; of a row that is no call its name, where nobody asked anything",
+        "what was asked; if a row is not a call and has no question, its name",
         "what",
         member=None,
         terminal=TerminalColumn("what", 16, rank=6, place=50, most_chars=MAX_PREVIEW_CHARS),

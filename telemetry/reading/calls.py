@@ -280,7 +280,7 @@ class Calls:
     # Runs and conversations
 
     def runs(self, limit: int) -> list[RunSums]:
-        """Sum up to `limit` runs up that have a row that is meant, the newest first."""
+        """Sum up the newest runs that have a chosen row, at most `limit`, newest first."""
         from telemetry.reading.runs import sum_run  # noqa: PLC0415 - no list of calls needs it
 
         found = (sum_run(self._engine, run) for run in self._engine.runs(self._where, limit))

@@ -234,9 +234,10 @@ class Engine(Protocol):
         """
 
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
-        """Find rows of which an id begins so, in either case: those of a whole one, else newest.
+        """Find rows whose id begins so, in upper or lower case, the newest first.
 
-        A whole span id finds its row alone. A trace and a request find calls.
+        A whole id finds only the rows that have it, and a whole span id finds its row alone. A
+        trace id and a request id find calls.
         """
 
     def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:

@@ -14,8 +14,9 @@ Rules:
 5. Rows of a conversation and of a run are found by their index. No index is used for any other
    condition, but to count the calls of a launch: SQLite would have all that it fits sorted by
    number.
-6. Rows are recorded in the order of time. A clock that was put back by up to
-   :data:`~.walking.CLOCK_SLACK_NS` hides none from whoever asks for a time; more of that may.
+6. Rows are recorded in the order of time. A clock may be set back by up to
+   :data:`~.walking.CLOCK_SLACK_NS`, and a search by time still finds all rows; if it is set back
+   further, some may be missed.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class SqliteEngine:
             return find_newest(self._connection)
 
     def first_ns(self) -> int | None:
-        """Find the minute in which the first row began, by what was recorded first and the sums."""
+        """Find the minute in which the first row began, from that row and the minutes' sums."""
         with explain_sqlite_errors(self.path):
             found = self._connection.execute(_FIRST_START).fetchone()
             known = [found[0]] if found is not None and isinstance(found[0], int) else []
