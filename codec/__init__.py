@@ -15,9 +15,9 @@ import the names below from the package itself.
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.
 
-Asking for usage on its behalf, and hiding the usage that comes back :data:`STREAM_OPTIONS` names
-    the members that :func:`scan_request` is to find (:class:`RequestScanner` in pieces), for
-    :func:`rewrite_request`; :class:`UsageFilter`.
+Asking for usage on its behalf, and hiding the usage that comes back
+    :data:`STREAM_OPTIONS` names the members that :func:`scan_request` is to find
+    (:class:`RequestScanner` in pieces), for :func:`rewrite_request`; :class:`UsageFilter`.
 
 What a provider answered, whole or as a stream
     :func:`decode_response`, :class:`ChatStream`; below them :class:`SseDecoder` and

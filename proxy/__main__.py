@@ -61,8 +61,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--dialect", default="openai", help="the provider it speaks like (openai); '?' lists them"
     )
 
-    _add_traces(add("traces", _traces, "list and show recorded calls"))
-    _add_stats(add("stats", _stats, "sum recorded calls up: tokens, cost, durations"))
+    add("traces", _traces, "list and show recorded calls").add_flags = _add_traces
+    add("stats", _stats, "sum recorded calls up: tokens, cost, durations").add_flags = _add_stats
     store = commands.add_parser("store", help="look at the store, export, send, delete its calls")
     add_store_commands(store, _find_store, _add_store)
     health = add("healthcheck", _healthcheck, "give an exit status for a container's HEALTHCHECK")
@@ -130,6 +130,8 @@ def _add_store(command: argparse.ArgumentParser) -> None:
 
 
 def _add_traces(command: CommandParser) -> None:
+    from telemetry.facts import ORDERS  # noqa: PLC0415 - not for `healthcheck`
+
     command.takes_words = True
     command.usage = "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID|run:N"
     command.description = (
@@ -139,7 +141,7 @@ def _add_traces(command: CommandParser) -> None:
     )
     add = command.add_argument
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")
-    add("--sort", choices=("slow", "cost", "tokens"), help="the slowest (dearest, largest) first")
+    add("--sort", choices=ORDERS, help="the largest (slowest, dearest) first")
     add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="keep listing calls as they are recorded")
     add("--json", action="store_true", help="one JSON object a line")
@@ -155,13 +157,15 @@ def _add_traces(command: CommandParser) -> None:
 
 
 def _add_stats(command: CommandParser) -> None:
+    from telemetry.reading.sums import GROUPS  # noqa: PLC0415 - not for `healthcheck`
+
     command.takes_words = True
     command.usage = "%(prog)s [FLAG ...] [WORD ...]"
     command.description = (
         "Sum up all calls, or those that fit a filter: how many, their tokens, how long they took,"
         " and their cost."
     )
-    groups = ("model", "upstream", "client", "session", "user", "tool", "limit", "hour")
+    groups = [*filter(None, GROUPS), "limit"]
     add = command.add_argument
     add("--by", choices=groups, default="", help="a row for the calls of each")
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")

@@ -58,9 +58,11 @@ class Aggregation(Enum):
     """Nothing that is shown."""
     SUM = "sum"
     """The sum of a count or of dollars. Sums of all calls are quick where
-    :mod:`telemetry.store.minutes` has it for each minute; else they read rows."""
+    :mod:`telemetry.store.minutes` has it for each minute; else they read rows. Only
+    ``spantap stats --json`` shows the sum by itself: the table of ``spantap stats`` and the page's
+    statistics have a fixed choice, with shares and rates made of several facts."""
     RANK = "rank"
-    """The percentiles of durations."""
+    """The percentiles of durations, shown where a sum is."""
 
 
 _TYPES: Final[dict[Form, type]] = {
@@ -169,8 +171,8 @@ class Fact(msgspec.Struct, frozen=True):
         name: that of the field, which is also that of the column.
         path: where a :class:`~telemetry.store.rows.SpanSummary` has it; by default under its name.
         form: what its values are.
-        separators: the one between two items; of a text the characters at which its name may end:
-            ``chat`` is ``chat.completions``, too.
+        separators: for items, the character between two of them. For a text, the characters at
+            which its first part ends: ``api:chat`` also finds ``chat.completions``.
         words: all values, where they are known.
         is_always: every row has it.
         schema: the number of the migration that adds its column; 0 where the migration is written
@@ -184,7 +186,8 @@ class Fact(msgspec.Struct, frozen=True):
         terminal: its column on a terminal.
         page: its column on the page.
         aggregation: what it comes to of many calls.
-        group: the name by which ``stats --by`` groups calls that have it in common; of a text.
+        group: the name by which ``stats --by`` groups calls with the same value; only a text has
+            one.
         order: the name by which ``traces --sort`` lists the calls with the most of it first.
         make: makes it of a row, where it is not what stands in the column.
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from proxy.escape import escape
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 _EXCLUDES: Final = re.compile(r"-[A-Za-z][A-Za-z_]*[:=<>]")
 """The beginning of a word that excludes calls: ``-status:ok``."""
@@ -56,16 +56,22 @@ class CommandParser(_Parser):
     """The parser of a subcommand, whose error about unknown arguments shows the command's usage.
 
     Attributes:
+        add_flags: adds its flags once this command is parsed, where they need imports that other
+            commands do without.
         takes_words: arguments that are not flags become ``words``, wherever they stand, also one
             like ``-status:ok``, and everything after ``--``.
     """
 
+    add_flags: Callable[[CommandParser], None] | None = None
     takes_words = False
 
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """Parse all arguments; unknown ones are an error."""
+        if self.add_flags is not None:
+            self.add_flags(self)
+            self.add_flags = None
         given = [*(sys.argv[1:] if args is None else args)]
         behind: list[str] = []
         if self.takes_words:

@@ -289,23 +289,30 @@ def local_time(at_ns: int, zone: tzinfo | None) -> datetime:
     return moment.replace(microsecond=at_ns // 1_000 % 1_000_000).astimezone(zone)
 
 
-def _make_drawer(
-    fact: Fact, column: TerminalColumn
-) -> Callable[[SpanSummary, tzinfo | None], Text]:
-    """Make the function that draws the cells of a fact."""
+def make_drawer(fact: Fact, column: TerminalColumn) -> Callable[[SpanSummary, tzinfo | None], Text]:
+    """Make the function that draws the cells of a fact in a time zone."""
     get, limit = fact.get, column.most_chars or MAX_CELL_CHARACTERS
     if fact.name == "outcome":
         return lambda call, _: outcome_cell(call, call.columns.error_type)
     if fact.name == "cost_usd":
         return lambda call, _: cell(write_call_cost(call.columns))
     if fact.form is Form.ID:
-        return lambda call, _: Text(get(call), style="bold")
+        return lambda call, _: _id_cell(get(call))
     if fact.form is Form.TIME:
-        return lambda call, zone: Text(f"{local_time(get(call), zone):%m-%d %H:%M:%S}")
+        return lambda call, zone: _time_cell(get(call), zone)
     write = _WRITERS.get(fact.form, str)
     if fact.form is Form.ITEMS:
         write = lambda joined: ", ".join(joined.split(fact.separators))  # noqa: E731 - as the others
     return lambda call, _: cell(None if (value := get(call)) is None else write(value), limit)
+
+
+def _id_cell(value: str | None) -> Text:
+    """Write a whole id, which may be a provider's text."""
+    return cell(None) if value is None else Text(escape_line(value), style="bold")
+
+
+def _time_cell(at_ns: int | None, zone: tzinfo | None) -> Text:
+    return cell(None) if at_ns is None else Text(f"{local_time(at_ns, zone):%m-%d %H:%M:%S}")
 
 
 _WRITERS: Final[dict[Form, Callable[[Any], str]]] = {
@@ -315,5 +322,5 @@ _WRITERS: Final[dict[Form, Callable[[Any], str]]] = {
     Form.LABEL: read_name,
 }
 
-_CELLS: Final = tuple(_make_drawer(fact, column) for fact, column in _SHOWN)
+_CELLS: Final = tuple(make_drawer(fact, column) for fact, column in _SHOWN)
 """The functions that draw the cells of the columns."""

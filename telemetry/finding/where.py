@@ -66,8 +66,8 @@ class Where:
         rows: the kinds of rows.
         since_ns: the rows began then or later, in nanoseconds since the epoch.
         until_ns: the rows began before this time.
-        conversation: the number of their conversation. There may be an index of conversations, and
-            of runs.
+        conversation: the number of their conversation. An engine may have an index for it, and for
+            the run.
         run: the number of their run.
     """
 

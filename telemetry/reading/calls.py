@@ -259,10 +259,10 @@ class Calls:
         from telemetry.reading.sums import GROUPS  # noqa: PLC0415 - no list of calls needs it
 
         groups = GROUPS[by]
-        found = self._engine.sum(self._where, (*groups, *_USAGE), ("rows",)).groups
-        for key, (calls,) in found.items():
-            prompt, completion, cached = key[len(groups) :]
-            yield CallUsages(key[0] if groups else "", prompt, completion, cached, calls)
+        for *key, prompt, completion, cached, calls in self._engine.count_by(
+            self._where, (*groups, *_USAGE)
+        ):
+            yield CallUsages(key[0] if key else "", prompt, completion, cached, calls)
 
     def count_states(self) -> dict[str, int]:
         """Count all rows that there are in each state."""
@@ -295,7 +295,7 @@ class Calls:
     # Runs and conversations
 
     def runs(self, limit: int) -> list[RunSums]:
-        """Sum up to `limit` runs up that have a row that is meant, the newest first."""
+        """Sum up the newest runs that have a chosen row, at most `limit`, newest first."""
         from telemetry.reading.runs import sum_run  # noqa: PLC0415 - no list of calls needs it
 
         found = (sum_run(self._engine, run) for run in self._engine.runs(self._where, limit))

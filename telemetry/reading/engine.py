@@ -200,6 +200,18 @@ class Engine(Protocol):
     ) -> Page:
         """Read rows with numbers between these two, newest first; texts are not looked for."""
 
+    def facts(
+        self,
+        where: Where,
+        names: Sequence[str],
+        limit: int,
+        *,
+        after: int = 0,
+        before: int = LAST_SEQ,
+        oldest_first: bool = False,
+    ) -> Sequence[tuple[Any, ...]]:
+        """Read some facts of rows, else as :meth:`select`: those that are fields or columns."""
+
     def numbers(
         self, where: Where, *, before: int = LAST_SEQ, limit: int = LAST_SEQ, oldest_first: bool
     ) -> Iterator[int]:
@@ -224,9 +236,10 @@ class Engine(Protocol):
         """
 
     def find(self, id_prefix: str, limit: int) -> list[SpanSummary]:
-        """Find rows of which an id begins so, in either case: those of a whole one, else newest.
+        """Find rows whose id begins so, in upper or lower case, the newest first.
 
-        A whole span id finds its row alone. A trace and a request find calls.
+        A whole id finds only the rows that have it, and a whole span id finds its row alone. A
+        trace id and a request id find calls.
         """
 
     def bodies(self, rows: Iterable[SpanSummary]) -> Iterator[StoredSpan]:
@@ -260,6 +273,12 @@ class Engine(Protocol):
             after: only rows with a greater number.
             before: only rows with a smaller number.
             is_late: tells that the time is over; where nobody gives it, one read may be enough.
+        """
+
+    def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
+        """Yield what rows have in common, and how many have it; texts are not looked for.
+
+        There may be as many groups as rows: the engine keeps none of them.
         """
 
     def times(

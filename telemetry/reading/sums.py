@@ -6,7 +6,7 @@ Rules:
 2. How long calls took is known by rank: of all, where they are :data:`MAX_RANKED` at most; of more,
    of as many of them, chosen evenly. :attr:`Ranks.calls` says of how many. Percentiles come from
    nowhere else.
-3. What is not known counts nowhere.
+3. An unknown value counts neither in a sum nor in a rank.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.rows import SpanState, SpanSummary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from telemetry.fact import Fact
 
 _OWN_COLUMNS = tuple(fact.name for fact in OWN_FACTS)
@@ -30,8 +32,9 @@ def _list_types(fact: Fact) -> frozenset[type]:
     return frozenset(types if fact.is_always else {*types, type(None)})
 
 
-_ALLOWED: Final = tuple(map(_list_types, (*OWN_FACTS, *COLUMN_FACTS)))
+_ALLOWED_OF: Final = {fact.name: _list_types(fact) for fact in (*OWN_FACTS, *COLUMN_FACTS)}
 
+_ALLOWED: Final = tuple(_ALLOWED_OF.values())
 
 _AMOUNTS: Final = tuple(fact.name for fact in COLUMN_FACTS if fact.form is Form.DOLLARS)
 
@@ -56,6 +59,23 @@ def make_summary(row: tuple[Any, ...]) -> SpanSummary:
     if is_damaged:
         own["last_error"] = DAMAGED_WORDS
     return SpanSummary(**own, columns=CallColumns(**known))
+
+
+def choose_facts(
+    names: Sequence[str],
+) -> tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]]]:
+    """Choose some columns, for rows of which a summary would hold more than is needed.
+
+    Returns:
+        What a statement selects, and what makes the values of such a row. A value of the wrong
+        type is replaced, as in a summary.
+    """
+    allowed = [_ALLOWED_OF[name] for name in names]
+
+    def make(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return row if all(map(_is_allowed, row, allowed)) else tuple(map(_mend, row, allowed))
+
+    return ", ".join(names), make
 
 
 def _is_allowed(value: object, allowed: frozenset[type]) -> bool:

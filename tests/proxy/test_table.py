@@ -15,8 +15,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from proxy.commands.console import open_console
-from proxy.commands.table import format_duration, print_table
-from telemetry.facts import ID_DIGITS, NO_COLUMNS
+from proxy.commands.table import format_duration, make_drawer, print_table
+from telemetry.fact import TerminalColumn
+from telemetry.facts import FACTS, ID_DIGITS, NO_COLUMNS
 from telemetry.observing.exchange import Outcome
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, read_call, span_id_of
 from tests.proxy.terminals import terminal
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from proxy.reading.call import RecordedCall
+    from telemetry.fact import Fact
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """Where a test's store goes."""
     return tmp_path / "traces.db"
+
+
+@pytest.fixture(scope="module")
+def call(tmp_path_factory: pytest.TempPathFactory) -> RecordedCall:
+    """A call that went well."""
+    return read_call(tmp_path_factory.mktemp("call") / "traces.db", make_exchange())
 
 
 def tabulate(*calls: RecordedCall) -> list[list[str]]:
@@ -94,6 +102,28 @@ def test_error_type_that_repeats_the_outcome_is_not_said_twice(store: Path) -> N
     exchange = msgspec.structs.replace(exchange, outcome=Outcome.TIMEOUT, error_type="timeout")
     _, row = tabulate(read_call(store, exchange))
     assert row[-3:] == ["-", "timeout", "kept"]
+
+
+@pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.name)
+def test_any_fact_may_have_a_column(fact: Fact, call: RecordedCall) -> None:
+    """A row of the table of facts is enough, also where a call lacks the fact."""
+    summary = replace(call.summary, columns=NO_COLUMNS)
+    draw = make_drawer(fact, TerminalColumn("any", 5))
+    assert draw(summary, UTC).plain
+    if fact.get(summary) is None:
+        assert draw(summary, UTC).plain == "-"
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [fact for fact in FACTS if fact.path and fact.form.value_type is str],
+    ids=lambda fact: fact.name,
+)
+def test_no_fact_controls_the_terminal(fact: Fact, call: RecordedCall) -> None:
+    """What a client or a provider sent is escaped, an id too."""
+    call = with_columns(call, **{fact.name: "req\x1b[31mx"})
+    draw = make_drawer(fact, TerminalColumn("any", 5))
+    assert draw(call.summary, UTC).plain == r"req\x1b[31mx"
 
 
 def test_tables_printed_one_after_the_other_stand_in_line(store: Path) -> None:

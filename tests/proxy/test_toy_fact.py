@@ -37,8 +37,30 @@ TOY = f"""
             order="heavy",
         ),
     ] = None
+    toy_lent_ns: Annotated[
+        int | None,
+        Fact(
+            "how long the toy was lent",
+            form=Form.DURATION,
+            schema={len(MIGRATIONS) + 1},
+            found=OfExchange("client_retry"),
+            aggregation=Aggregation.RANK,
+        ),
+    ] = None
+    toy_owner: Annotated[
+        str | None,
+        Fact(
+            "whose toy it is",
+            schema={len(MIGRATIONS) + 1},
+            found=OfExchange("kept_by"),
+            keys=(FilterKey("owner:NAME"),),
+            terminal=TerminalColumn("owner", 5),
+            page=PageColumn("Owner"),
+            group="owner",
+        ),
+    ] = None
 """
-"""The row: a count of the exchange, which nobody has shown before."""
+"""The rows: a count, a duration and a text of the exchange, which nobody has shown before."""
 
 END = "\n\n\nCOLUMN_NAMES: Final"
 """What follows the last row."""
@@ -48,8 +70,9 @@ import sys
 from pathlib import Path
 from tests.proxy.recorded_calls import make_exchange, make_store
 
-weighed = {7: make_exchange(1, request_size_bytes=7), 41: make_exchange(2, request_size_bytes=41)}
-make_store(Path(sys.argv[1]), *weighed.values())
+light = make_exchange(1, request_size_bytes=7, client_retry=3_000_000)
+heavy = make_exchange(2, request_size_bytes=41, client_retry=9_000_000, kept_by="ann")
+make_store(Path(sys.argv[1]), light, heavy)
 """
 
 SHOW_PAGE = """
@@ -67,26 +90,15 @@ asyncio.run(show())
 """
 
 
-ORDER = """
-import sys
-from pathlib import Path
-from telemetry.facts import ORDERS
-from telemetry.reading.stored_calls import open_calls
-
-with open_calls(Path(sys.argv[1])) as calls:
-    print([row.columns.toy_bytes for row in calls.rows(calls.numbers(9, ORDERS["heavy"]))])
-"""
-
-
 class House:
-    """A copy of the product with the toy's row, and a store that it wrote."""
+    """A copy of the product with the toy's rows, and a store that it wrote."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = folder / "toy.db"
 
     def run(self, *words: str, status: int = 0) -> str:
-        """What Python says in that house."""
+        """What Python says in that house; its errors, if status 2 is wanted: wrong usage."""
         done = subprocess.run(
             [sys.executable, *words],
             cwd=self.folder,
@@ -96,11 +108,16 @@ class House:
             check=False,
         )
         assert done.returncode == status, done.stderr
-        return done.stdout
+        return done.stderr if status == 2 else done.stdout
 
-    def trace(self, *words: str) -> str:
+    def trace(self, *words: str, status: int = 0) -> str:
         """What ``spantap traces`` says of the store."""
-        return self.run("-m", "proxy", "traces", *words, "--store", str(self.store))
+        return self.run("-m", "proxy", "traces", *words, "--store", str(self.store), status=status)
+
+    def sums(self, *words: str) -> list[Any]:
+        """What ``spantap stats --json`` says of the store, a row for each group and one of all."""
+        said = self.run("-m", "proxy", "stats", "--json", *words, "--store", str(self.store))
+        return [decode_json(line.encode()) for line in said.splitlines()]
 
     def list(self, *words: str) -> list[Any]:
         """The weights of the calls that it lists."""
@@ -125,9 +142,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> House:
 
 
 def test_it_is_stored(house: House) -> None:
-    """In a column of its own."""
+    """Each fact has a column."""
     with contextlib.closing(sqlite3.connect(house.store)) as connection:
-        assert [*connection.execute("SELECT toy_bytes FROM spans ORDER BY seq")] == [(7,), (41,)]
+        found = connection.execute("SELECT toy_bytes, toy_lent_ns, toy_owner FROM spans")
+        assert sorted(found) == [(7, 3_000_000, None), (41, 9_000_000, "ann")]
 
 
 def test_it_is_found(house: House) -> None:
@@ -135,15 +153,16 @@ def test_it_is_found(house: House) -> None:
     assert house.list("weight>10") == [41]
     assert sorted(house.list("-weight>10")) == [7]
     assert "weight>10  " in house.run("-m", "proxy", "traces", "--help")
-    complaint = house.run("-m", "proxy", "traces", "heavy:1", "--store", str(house.store), status=2)
-    assert complaint == ""
+    assert "did you mean `weight`" in house.trace("heavy:1", status=2)
+    assert house.list("owner:a*") == [41]
+    assert house.list("-owner:*") == [7]
 
 
 def test_it_is_shown_on_a_terminal(house: House) -> None:
-    """Under its title, the last one."""
+    """Under its title, behind all others; a dash stands for what is not known."""
     titles, *rows = (line.split() for line in house.trace().splitlines())
-    assert titles[-1] == "toy"
-    assert sorted(row[-1] for row in rows) == ["41", "7"]
+    assert titles[-2:] == ["toy", "owner"]
+    assert sorted(row[-2:] for row in rows) == [["41", "ann"], ["7", "-"]]
 
 
 def test_it_is_in_json(house: House) -> None:
@@ -154,26 +173,40 @@ def test_it_is_in_json(house: House) -> None:
 
 def test_it_is_summed_up(house: House) -> None:
     """A toy fact is summed up for all calls and for each group."""
-    said = house.run("-m", "proxy", "stats", "--by", "user", "--json", "--store", str(house.store))
-    assert [decode_json(line.encode())["toy_bytes"] for line in said.splitlines()] == [48, 48]
+    assert [one["toy_bytes"] for one in house.sums("--by", "user")] == [48, 48]
+
+
+def test_it_is_ranked(house: House) -> None:
+    """A duration has percentiles, in milliseconds."""
+    (lent,) = [one["toy_lent_ms"] for one in house.sums()]
+    assert lent == {"calls": 2, "p50": 3.0, "p90": 9.0, "p99": 9.0}
+
+
+def test_calls_are_grouped_by_it(house: House) -> None:
+    """Each owner's, those of nobody, and all."""
+    sums = [(one["key"], one["toy_bytes"]) for one in house.sums("--by", "owner")]
+    assert sums == [(None, 7), ("ann", 41), (None, 48)]
 
 
 def test_calls_are_put_in_its_order(house: House) -> None:
     """The heaviest first."""
-    assert house.run("-c", ORDER, str(house.store)) == "[41, 7]\n"
+    assert house.list("--sort", "heavy") == [41, 7]
 
 
 def test_it_is_on_the_page(house: House) -> None:
     """As a column, in each row, and by its key."""
     told = house.run("-c", SHOW_PAGE, str(house.store)).splitlines()
     columns, calls, found = (decode_json(line.encode()) for line in told)
-    assert columns["columns"][-1] == {
+    toy, owner = columns["columns"][-2:]
+    assert toy == {
         "name": "toy_bytes",
         "title": "Toy",
         "note": "its weight",
         "member": "toy_bytes",
         "format": "count",
     }
+    assert (owner["member"], owner["format"], owner["note"]) == ("toy_owner", "text", None)
+    assert {call["toy_owner"] for call in calls["calls"]} == {None, "ann"}
     assert sorted(call["toy_bytes"] for call in calls["calls"]) == [7, 41]
     assert [call["toy_bytes"] for call in found["calls"]] == [41]
 
@@ -183,7 +216,7 @@ def test_the_documentation_lacks_it(house: House) -> None:
     said = house.run("-m", "tests.docs.facts", "--check", status=1)
     missing = [line for line in said.splitlines() if line.startswith("+")]
     assert "+| `weight>10` | what the toy weighs |" in missing
-    assert any(line.endswith(", `toy`") for line in missing)
+    assert any(line.endswith(", `toy`, `owner`") for line in missing)
     assert "+  toy_bytes: number | null;" in missing
     assert '+        "toy_bytes": {' in missing
     assert '+          "description": "What the toy weighs."' in missing

@@ -107,7 +107,7 @@ def _search(page: Server, path: str, words: str) -> tuple[str, str]:
         status, _, text = told.partition(" ")
         found += map(json.dumps, read_json(text)[path] if status == "200" else [told])
     if path == "conversations":
-        found = sorted({*found})
+        found = [*dict.fromkeys(found)]
     return f"search {path} {words}", "\n".join(found)
 
 

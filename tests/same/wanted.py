@@ -36,7 +36,7 @@ WANTED: tuple[Wanted, ...] = (
         " of `spantap stats` are compared to the digit.",
     ),
     Wanted(
-        where=r".*: page stats\?",
+        where=r"damaged: page stats\?",
         what=r'"output_tokens_per_second": ?[-+.\de]+',
         why="A damaged time to the first output counts as `spantap stats` counts it.",
     ),
@@ -67,8 +67,10 @@ WANTED: tuple[Wanted, ...] = (
     ),
     Wanted(
         where=r"damaged: command stats",
-        what=r"(?s).*",
-        why="A damaged count of calls left these without percentiles.",
+        what=r'"(?:duration|ttft)_ms": ?\{[^}]*\}'
+        r"|(?m: +(?:(?:took |ttft )?p\d\d|\d+ min \d\d s|[\d.]+ m?s|-)(?= |$))",
+        why="A damaged count of calls left these without percentiles: members of JSON, and cells of"
+        " the table, which may be dashes and make their columns narrower.",
     ),
     Wanted(
         where=r"damaged: page stats\?",

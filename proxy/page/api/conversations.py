@@ -44,6 +44,8 @@ def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
     if not (wanted or shows_lone):  # with a filter, its first call may be the one that fits
         where = where.also(ask_known("link_rule", "session", "run"))
     chosen = reader.that(where)
+    # A call on an earlier page may fit all conditions and lack a text: then nothing is left out.
+    listed_from = LAST_SEQ if wanted.texts else before
     until_seconds = time.monotonic() + SEARCH_SECONDS
     found: list[JsonObject] = []
     seen: set[int] = set()
@@ -52,7 +54,7 @@ def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
         seconds = max(0.0, until_seconds - time.monotonic())
         page = chosen.page(_PAGE_ROWS, before=at, seconds=seconds)
         for row in page.rows:
-            sums = _find_new(chosen, row, seen, before)
+            sums = _find_new(chosen, row, seen, listed_from)
             if sums is not None and (shows_lone or _is_known(sums)):
                 found.append(build_conversation(sums))
             if len(found) == limit:
@@ -64,14 +66,17 @@ def list_conversations(reader: Calls, parameters: Parameters) -> JsonObject:
 
 
 def _find_new(
-    chosen: Calls, row: SpanSummary, seen: set[int], before: int
+    chosen: Calls, row: SpanSummary, seen: set[int], listed_from: int
 ) -> ConversationSums | None:
-    """Find the conversation of a row; ``None`` if it is on this page or an earlier one already."""
+    """Find the conversation of a row; ``None`` if it is on this page or an earlier one already.
+
+    Earlier pages list calls from number `listed_from` on.
+    """
     number = row.columns.conversation
     if not isinstance(number, int) or number < 0 or number in seen:  # below 0: damage
         return None
     seen.add(number)
-    if before < LAST_SEQ and chosen.is_in(number, before):
+    if listed_from < LAST_SEQ and chosen.is_in(number, listed_from):
         return None
     return chosen.of_conversation(number).sum()
 

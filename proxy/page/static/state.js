@@ -61,8 +61,8 @@ function read(fragment) {
   };
 }
 
-/** @param {string} part */
-function decode(part) {
+/** What is written with percent signs; as it is where they are wrong. @param {string} part */
+export function decode(part) {
   try {
     return decodeURIComponent(part);
   } catch {

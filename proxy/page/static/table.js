@@ -9,7 +9,7 @@
 import { get } from "./api.js";
 import { el, fill, keyed, write } from "./dom.js";
 import { mark, outcome } from "./icons.js";
-import { link } from "./state.js";
+import { decode, link } from "./state.js";
 import { cents, clock, count, cut, day, exact, line, moment, NONE, seconds } from "./words.js";
 
 const MAX_ROWS = 120;
@@ -21,10 +21,11 @@ const MOST_WORDS = 200;
 /** In their order; the first table asks for them. @type {Column[]} */
 let columns = [];
 
-/** How a value is written, by its format (telemetry/fact.py). @type {Record<string, (value: any) => string>} */
+/** How a value is written, by its format (telemetry/fact.py); a label by the name in it (telemetry/launch_labels.py). @type {Record<string, (value: any) => string>} */
 const FORMATS = {
   count, dollars: cents, duration: seconds, flag: (value) => (value == null ? NONE : value ? "yes" : "no"),
   items: (value) => line(value?.join(", ")) || NONE, time: moment,
+  label: (value) => line(value && decode(value.split("~~")[0].replaceAll("~", "%"))) || NONE,
 };
 const NUMBERS = new Set(["count", "dollars", "duration"]);
 
@@ -85,7 +86,8 @@ export class CallTable {
     this.items = [];
     this.chosen = /** @type {string | null} */ (null);
     this.follow = true;
-    this.held = false; // while a call is peeked at, the list stands still
+    // While a call is peeked at, the list stands still.
+    this.held = false;
     this.unseen = 0;
     this.rowHeight = 30;
     this.before = el("tbody", { "aria-hidden": "true" }, el("tr", null, el("td")));
@@ -188,7 +190,8 @@ export class CallTable {
     }
     fill(this.head, columns.map((column) =>
       el("th", { scope: "col", class: classOf(column), title: column.note }, column.name === "state" ? el("span", { class: "hidden" }, column.title) : column.title)));
-    this.told.ready(); // draws, and must not ask again
+    // It draws, and must not ask again.
+    this.told.ready();
     this.asking = false;
   }
 

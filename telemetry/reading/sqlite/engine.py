@@ -14,8 +14,9 @@ Rules:
 5. Rows of a conversation and of a run are found by their index. No index is used for any other
    condition, but to count the calls of a launch: SQLite would have all that it fits sorted by
    number.
-6. Rows are recorded in the order of time. A clock that was put back by up to
-   :data:`CLOCK_SLACK_NS` hides none from whoever asks for a time; more of that may.
+6. Rows are recorded in the order of time. A clock may be set back by up to
+   :data:`~.walking.CLOCK_SLACK_NS`, and a search by time still finds all rows; if it is set back
+   further, some may be missed.
 """
 
 from __future__ import annotations
@@ -23,14 +24,20 @@ from __future__ import annotations
 import dataclasses
 from array import array
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.finding.where import ALL_ROWS, Rows
 from telemetry.reading.engine import LAST_SEQ, never
 from telemetry.reading.sqlite.conditions import Chosen, write_where
-from telemetry.reading.sqlite.listing import find_largest, select, select_near, walk_numbers
+from telemetry.reading.sqlite.listing import (
+    find_largest,
+    read_facts,
+    select,
+    select_near,
+    walk_numbers,
+)
 from telemetry.reading.sqlite.stored_rows import StoredRows, snapshot
-from telemetry.reading.sqlite.walking import find_newest, find_oldest
+from telemetry.reading.sqlite.walking import find_before, find_newest
 from telemetry.store.minutes import MINUTE_NS, find_first_minute
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.pictures import read_picture, read_pictures
@@ -51,12 +58,7 @@ STEP_RUNS: Final = 20_000
 """Numbers of runs whose rows are held against a condition in one read. A run has the number of its
 first call, so these are some 40,000 rows: 50 ms."""
 
-CLOCK_SLACK_NS: Final = 3_600_000_000_000
-"""An hour: the most that a person, or a wrong time zone, sets a clock back."""
-
 _FIRST_START = "SELECT start_ns FROM spans ORDER BY seq LIMIT 1"
-
-_RECORDED = "SELECT seq, recorded_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 _NEWEST_RUN = "SELECT max(run) FROM {spans} WHERE run BETWEEN 0 AND ?"  # a disk may make it -inf
 
@@ -116,7 +118,7 @@ class SqliteEngine:
             return find_newest(self._connection)
 
     def first_ns(self) -> int | None:
-        """Find the minute in which the first row began, by what was recorded first and the sums."""
+        """Find the minute in which the first row began, from that row and the minutes' sums."""
         with explain_sqlite_errors(self.path):
             found = self._connection.execute(_FIRST_START).fetchone()
             known = [found[0]] if found is not None and isinstance(found[0], int) else []
@@ -134,22 +136,8 @@ class SqliteEngine:
         written, values = write_where(where, self._spans)
         if where.since_ns is not None and where.rows in {Rows.CALLS, Rows.ALL}:
             # A row derived from a call may have a smaller number than all that began since then.
-            after = max(after, self._find_before(where.since_ns))
+            after = max(after, find_before(self._connection, where.since_ns))
         return Chosen(spans, written, values, where.rows is Rows.CALLS, after, before)
-
-    def _find_before(self, at_ns: int) -> int:
-        """Find a number such that what began at that time or later has a greater one (rule 6)."""
-        at_ns -= CLOCK_SLACK_NS
-        high = find_newest(self._connection) + 1
-        low = find_oldest(self._connection) or high
-        while low < high:
-            middle = (low + high) // 2
-            seq, recorded_ns = self._connection.execute(_RECORDED, (middle,)).fetchone()
-            if not isinstance(recorded_ns, int) or recorded_ns < at_ns:
-                low = seq + 1
-            else:
-                high = middle
-        return low - 1
 
     def select(
         self,
@@ -167,6 +155,21 @@ class SqliteEngine:
             if where.conversation is not None or where.run is not None:
                 return select_near(self._connection, chosen, limit, oldest_first=oldest_first)
             return select(self._connection, chosen, limit, is_late, oldest_first=oldest_first)
+
+    def facts(
+        self,
+        where: Where,
+        names: Sequence[str],
+        limit: int,
+        *,
+        after: int = 0,
+        before: int = LAST_SEQ,
+        oldest_first: bool = False,
+    ) -> Sequence[tuple[Any, ...]]:
+        """Read some facts of rows with numbers between these two, newest first."""
+        with explain_sqlite_errors(self.path):
+            chosen = self._choose(where, after=after, before=before)
+            return read_facts(self._connection, chosen, names, limit, oldest_first=oldest_first)
 
     def numbers(
         self, where: Where, *, before: int = LAST_SEQ, limit: int = LAST_SEQ, oldest_first: bool
@@ -249,6 +252,13 @@ class SqliteEngine:
             chosen = self._choose(where, after=after, before=before, uses_indexes=is_count)
             is_bounded = bool(after) or before != LAST_SEQ
             return self._sums.sum(where, chosen, by, names, is_late, is_bounded=is_bounded)
+
+    def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
+        """Yield what rows have in common, and how many have it, in one read."""
+        from telemetry.reading.sqlite.summing import count_groups  # noqa: PLC0415 - no list needs it
+
+        with explain_sqlite_errors(self.path):
+            yield from count_groups(self._connection, self._choose(where), by)
 
     def times(
         self,

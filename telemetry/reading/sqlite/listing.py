@@ -8,16 +8,16 @@ number, all rows are read once: some tenths of a second for a million rows.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.reading.engine import LAST_SEQ, Page
 from telemetry.reading.sqlite.conditions import COLUMNS
 from telemetry.reading.sqlite.walking import find_newest, find_oldest, walk_back, walk_on
-from telemetry.store.summaries import SUMMARY_COLUMNS, make_summary
+from telemetry.store.summaries import SUMMARY_COLUMNS, choose_facts, make_summary
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from telemetry.reading.sqlite.conditions import Chosen
     from telemetry.store.rows import SpanSummary
@@ -76,6 +76,30 @@ def select_near(
         after, before = (found[-1][0], before) if oldest_first else (after, found[-1][0])
     back_to = rows[-1].seq if rows else before
     return Page(rows=rows, back_to=back_to, is_done=False, is_late=False)
+
+
+def read_facts(
+    connection: sqlite3.Connection,
+    chosen: Chosen,
+    names: Sequence[str],
+    limit: int,
+    *,
+    oldest_first: bool,
+) -> list[tuple[Any, ...]]:
+    """Read some facts of up to `limit` rows, step by step."""
+    columns, make = choose_facts(names)
+    statement = (
+        f"SELECT {columns} FROM {chosen.spans} WHERE {chosen.where}"  # noqa: S608 - no foreign text
+        f" AND seq BETWEEN ? AND ? ORDER BY seq {'' if oldest_first else 'DESC'} LIMIT ?"
+    )
+    rows: list[tuple[Any, ...]] = []
+    walk = walk_on if oldest_first else walk_back
+    for step in walk(connection, after=chosen.after, before=chosen.before):
+        values = (*chosen.values, *step, max(0, limit - len(rows)))
+        rows += map(make, connection.execute(statement, values))
+        if len(rows) >= limit:
+            break
+    return rows
 
 
 def walk_numbers(

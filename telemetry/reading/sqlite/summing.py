@@ -146,6 +146,14 @@ def sum_rows(
     return sums, True
 
 
+def count_groups(
+    connection: sqlite3.Connection, chosen: Chosen, by: Sequence[Group]
+) -> Iterator[tuple[Any, ...]]:
+    """Yield what rows have in common, and how many have it."""
+    source, values = _bound(f"FROM {chosen.spans} WHERE {chosen.where}", chosen)
+    yield from connection.execute(_write(source, chosen, by, ("rows",)), values)
+
+
 def sum_conversation(
     connection: sqlite3.Connection, chosen: Chosen, by: Sequence[Group], names: Sequence[str]
 ) -> Sums:

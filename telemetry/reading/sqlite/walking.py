@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 STEP_NUMBERS: Final = 100_000
 """Numbers whose rows are held against a condition in one read: some 25 ms, 50 for a pattern."""
 
+CLOCK_SLACK_NS: Final = 3_600_000_000_000
+"""An hour: the most that a person, or a wrong time zone, sets a clock back."""
+
 _OLDEST = "SELECT min(seq) FROM spans"
 
 _NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
 
 _NEXT = "SELECT min(seq) FROM spans WHERE seq > ?"
+
+_RECORDED = "SELECT seq, recorded_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 
 def find_newest(connection: sqlite3.Connection, until: int = LAST_SEQ) -> int:
@@ -30,6 +35,24 @@ def find_oldest(connection: sqlite3.Connection) -> int | None:
     """Find the oldest number; ``None`` where there is none."""
     (oldest,) = connection.execute(_OLDEST).fetchone()
     return None if oldest is None else int(oldest)
+
+
+def find_before(connection: sqlite3.Connection, at_ns: int) -> int:
+    """Find a number such that what began at that time or later has a greater one.
+
+    That holds if no clock was set back by more than :data:`CLOCK_SLACK_NS`.
+    """
+    at_ns -= CLOCK_SLACK_NS
+    high = find_newest(connection) + 1
+    low = find_oldest(connection) or high
+    while low < high:
+        middle = (low + high) // 2
+        seq, recorded_ns = connection.execute(_RECORDED, (middle,)).fetchone()
+        if not isinstance(recorded_ns, int) or recorded_ns < at_ns:
+            low = seq + 1
+        else:
+            high = middle
+    return low - 1
 
 
 def walk_back(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.page.assets import MAX_PACKED_BYTES, read_assets
+from telemetry.fact import Form
 from tests.proxy.page.pages import open_page
 
 if TYPE_CHECKING:
@@ -89,3 +90,12 @@ def test_edition_is_the_same_as_long_as_the_files_are() -> None:
 def test_whole_page_is_light() -> None:
     """All files of the page, packed one by one, take no more than is allowed."""
     assert sum(len(file.packed) for file in read_assets().files.values()) <= MAX_PACKED_BYTES
+
+
+def test_page_writes_each_form_of_values() -> None:
+    """Whatever fact gets a column, the page writes it as the terminal does; texts stay as is."""
+    script = read_assets().files["page.js"].body.decode()
+    found = re.search(r"^const FORMATS = \{(.*?)^\};", script, re.MULTILINE | re.DOTALL)
+    assert found is not None
+    others = {form.value for form in Form} - {"text", "id"}
+    assert [name for name in others if not re.search(rf"\b{name}[:,]", found[1])] == []

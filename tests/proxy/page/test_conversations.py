@@ -93,6 +93,22 @@ async def test_pages_list_each_conversation_once(agents: Agents, store: Path) ->
         assert (found, before) == (["cid", "ann", "bob"], None)
 
 
+async def test_a_text_on_a_later_page_is_found_although_a_newer_call_lacks_it(
+    agents: Agents, store: Path
+) -> None:
+    """A newer call that fits the conditions alone was not on an earlier page."""
+    first = user("ann asks"), answer("ann is told")
+    agents.call(first[0], said=first[1])
+    agents.call(*first, user("a needle"), said=answer("ok"))
+    talk(agents, "needle", 2)
+    agents.call(*first, user("something else"), said=answer("ok"))
+    async with serve_api(store) as api:
+        page = await api.get("conversations", filter="needle", limit=1)
+        assert [one["preview"].split()[0] for one in page["conversations"]] == ["needle"]
+        rest = await api.get("conversations", filter="needle", limit=9, before=page["next"])
+        assert "ann" in [one["preview"].split()[0] for one in rest["conversations"]]
+
+
 async def test_a_filter_finds_conversations_by_one_of_their_calls(
     agents: Agents, store: Path
 ) -> None:

@@ -130,6 +130,9 @@ class ListEngine:
         back_to = rows[-1].seq if rows else 1
         return Page(rows=rows, back_to=back_to, is_done=rows[-1:] == found[:1], is_late=False)
 
+    def facts(self, where: Where, names: Sequence[str], limit: int, **of: Any) -> list[Any]:
+        return [tuple(_GET[n](row) for n in names) for row in self.select(where, limit, **of).rows]
+
     def numbers(self, where: Where, *, limit: int = LAST_SEQ, **of: Any) -> Iterator[int]:
         return (row.seq for row in self.select(where, limit, **of).rows)
 
@@ -175,8 +178,10 @@ class ListEngine:
         groups = defaultdict[tuple[Any, ...], list[Any]](list)
         for row in self._fit(where, **of):
             groups[_read_key(row, by)].append(row)
-        of_rows = [_AMOUNTS[name] for name in names]
-        return Amounts({key: tuple(one(rows) for one in of_rows) for key, rows in groups.items()})
+        return Amounts({k: tuple(_AMOUNTS[n](rows) for n in names) for k, rows in groups.items()})
+
+    def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
+        return ((*key, rows) for key, (rows,) in self.sum(where, by, ("rows",)).groups.items())
 
     def times(
         self, where: Where, by: Sequence[Group], calls: int, most: int, is_late: Any = None
@@ -187,12 +192,10 @@ class ListEngine:
         return times
 
     def notable(self, where: Where, count: int, is_late: Any) -> Notable:
-        failed = {
-            r.seq: r.columns.error_type or r.outcome for r in self._fit(where) if _has_failed(r)
-        }
+        why = {r.seq: r.columns.error_type or r.outcome for r in self._fit(where) if _has_failed(r)}
         failures = [
-            Failure(name, calls, max(seq for seq, one in failed.items() if one == name))
-            for name, calls in Counter(failed.values()).items()
+            Failure(name, calls, max(seq for seq, one in why.items() if one == name))
+            for name, calls in Counter(why.values()).items()
         ]
         failures.sort(key=lambda one: (-one.calls, -one.last_seq))
         dear = {row.seq for row in self._fit(where) if row.columns.cost_usd is not None}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -277,3 +278,18 @@ def test_usages_are_counted_by_what_calls_have_in_common(path: Path) -> None:
                 ("a", 5, 1, None, 2),
                 ("b", None, 1, None, 1),
             ]
+
+
+def test_usages_are_not_kept(path: Path) -> None:
+    """There may be as many as calls (R5); SQLite's own memory is bounded."""
+    with Store.open(path) as store:
+        store.add([call(n, 1, 1, prompt_tokens=1_000 + n) for n in range(1, 2_001)])
+        with open_calls(path) as reader:
+            assert sum(1 for _ in reader.usages("model")) == 2_000
+            tracemalloc.start()
+            try:
+                assert sum(usage.calls for usage in reader.usages("model")) == 2_000
+                _, peak_bytes = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+    assert peak_bytes < 100_000

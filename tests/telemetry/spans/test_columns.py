@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from codec.chat.answer import ChatMessage
 from codec.cost import Cost
 from codec.parts import ToolCall
 from codec.usage import Usage
-from telemetry.facts import MAX_PREVIEW_CHARS, CallColumns
+from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
 from telemetry.identity import SpanIdentitySource
 from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.exchange import ClientContext, Outcome
@@ -319,3 +321,16 @@ def test_a_span_that_no_recorder_made_has_no_columns() -> None:
     span.mask = None
     with pytest.raises(TypeError):
         build_columns(make_exchange(), span)
+
+
+def test_values_are_handed_over_in_the_order_of_the_facts() -> None:
+    """They have no names there, and a proxy would record its calls without columns."""
+    (written,) = [
+        node
+        for node in ast.walk(ast.parse(inspect.getsource(build_columns)))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "_build"
+    ]
+    names = {"api.kind": "kind", "api.name": "api"}
+    given = [names.get(name, name) for name in map(ast.unparse, written.args)]
+    facts = [fact.name for fact in COLUMN_FACTS if fact.found is None]
+    assert given == ["exchange", "get", *facts]

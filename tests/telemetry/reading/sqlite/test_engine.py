@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
-from telemetry.reading import calls
+from telemetry.reading import calls, conversation_family
+from telemetry.reading.engine import never
 from telemetry.reading.sqlite import summing, walking
 from telemetry.reading.stored_calls import open_calls
 from tests.telemetry.reading.asking import connection_of
@@ -140,6 +141,26 @@ def test_rule_1_a_conversation_is_summed_up_in_reads_that_are_short(
     assert sums is not None
     assert sums.calls == 5
     assert not any(one.startswith("BEGIN") for one in statements), statements
+
+
+def test_a_family_is_found_without_what_does_not_place_its_rows(
+    store: Store, reader: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In short reads, also where a disk damaged a row."""
+    monkeypatch.setattr(conversation_family, "_OWN_STEP", 2)
+    columns = CallColumns(kind="LLM", conversation=1, run=1)
+    store.add([replace(row, columns=columns) for row in make_rows(range(1, 6))])
+    statements: list[str] = []
+    connection_of(reader).set_trace_callback(statements.append)
+    family = reader.of_conversation(1).family(never)
+    assert [row.seq for row in family.rows] == [1, 2, 3, 4, 5]
+    assert family.is_whole
+    reads = [one for one in statements if "span_id" in one]
+    assert len(reads) == 3 + 1, "and one for sub-agents"
+    assert not any("preview" in one for one in reads)
+    with store._file.use() as connection:
+        connection.execute("UPDATE spans SET run = x'ff', kind = 3, trace_id = 7 WHERE seq = 2")
+    assert len(reader.of_conversation(1).family(never).rows) == 5
 
 
 def test_finding_by_prefix(store: Store, reader: Calls) -> None:
