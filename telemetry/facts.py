@@ -550,8 +550,8 @@ MADE_FACTS: Final = (
         make=lambda row: None if row.launch is None else read_name(row.launch),
     ),
     Fact(
-        "what is new in the call: the user's words, else the step; if a row is not a call and has no"
-        " question, its name",
+        "what is new in the call: the user's words, else the step; if a row is not a call and has"
+        " no question, its name",
         "what",
         place=316,
         terminal=TerminalColumn(
