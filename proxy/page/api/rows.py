@@ -52,6 +52,7 @@ def build_bar(row: SpanSummary, depth: int, begin_ns: int) -> JsonObject:
         "error_type": columns.error_type,
         "model": row.model,
         "preview": columns.preview,
+        "step": columns.step,
         "finish_reason": columns.finish_reason,
         "prompt_tokens": row.prompt_tokens,
         "cached_tokens": columns.cached_tokens,

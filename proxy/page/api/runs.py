@@ -59,7 +59,15 @@ _NO_BAR: Final[JsonObject] = {
     **dict.fromkeys(
         (
             *("seq", "kind", "span_id", "parent_span_id", "name", "conversation", "turn", "status"),
-            *("outcome", "error_type", "model", "preview", "finish_reason", "prompt_tokens"),
+            *(
+                "outcome",
+                "error_type",
+                "model",
+                "preview",
+                "step",
+                "finish_reason",
+                "prompt_tokens",
+            ),
             *("cached_tokens", "completion_tokens", "cost_usd", "cost_basis", "ttft_ms"),
         )
     ),

@@ -10,6 +10,7 @@
 import { get, sendToken } from "./api.js";
 import "./call.js";
 import "./calls.js";
+import "./compare.js";
 import "./conversation.js";
 import "./conversations.js";
 import { announce, el, fill } from "./dom.js";
@@ -32,6 +33,7 @@ const SCREENS = new Map([
   ["conversations", { words: "Conversations", list: "conversations", one: "conversation" }],
   ["overview", { words: "Overview", list: "overview", one: "overview" }],
   ["settings", { words: "Settings", list: "settings", one: "settings" }],
+  ["compare", { words: "Two calls", list: "compare", one: "compare", under: "calls" }],
   ["runs", { words: "Run", list: "run", one: "run", under: "conversations" }],
 ]);
 const STATUS_MS = 5_000;

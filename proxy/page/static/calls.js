@@ -11,6 +11,7 @@ import { asksText, fitsOpen } from "./filters.js";
 import { emptyStore } from "./empty.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
+import { markBar, marked, toggleMark } from "./marks.js";
 import { Peek } from "./peek.js";
 import { address, back, change, connection, go, link, setTitle, times } from "./state.js";
 import { sparkData } from "./spark.js";
@@ -43,13 +44,14 @@ class Calls extends Screen {
     this.spark = el("div", { class: "spark" });
     this.list = el("div", { class: "list" }, this.fresh, this.table.element);
     this.notice = el("div", { class: "list-notice", hidden: true });
+    this.marks = markBar();
     this.asked = "";
     this.anew = true;
     this.askStats = latest();
   }
 
   connectedCallback() {
-    fill(this, this.top.element, this.spark, el("div", { class: "with-peek" }, this.list, this.notice, this.peek.element));
+    fill(this, this.top.element, this.spark, this.marks.element, el("div", { class: "with-peek" }, this.list, this.notice, this.peek.element));
     const catchUp = throttle(() => (this.rows.isBusy ? MANY_MS : CATCH_UP_MS), () => void this.rows.catchUp(() => this.table.stays));
     const stats = throttle(() => STATS_MS, () => void this.drawSpark());
     this.stops = [
@@ -65,6 +67,10 @@ class Calls extends Screen {
       }),
       live.on("lost", () => catchUp()),
       connection.on(() => this.draw()),
+      this.marks.stop, marked.on(() => {
+        this.table.draw();
+        this.peek.showMark();
+      }),
       this.bindKeys(),
     ];
     const timer = setInterval(() => {
@@ -219,6 +225,13 @@ class Calls extends Screen {
     change({ call: id }, true);
   }
 
+  /** @param {string} id */
+  mark(id) {
+    const row = this.find(id);
+    if (!row || "open" in row || row.seq === null) announce("only a recorded call can be marked");
+    else toggleMark(id);
+  }
+
   bindKeys() {
     const chosen = (/** @type {(id: string) => void} */ work) => () => (this.table.chosen ? work(this.table.chosen) : false);
     const down = () => this.move(1);
@@ -237,6 +250,7 @@ class Calls extends Screen {
       "/": ["filter", () => this.top.focus()],
       d: ["difference to the previous call", chosen((id) => go(["calls", id, "diff"]))],
       "[": ["previous, next in its conversation", () => this.along("previous"), "[ ]"], "]": [null, () => this.along("next")],
+      x: ["mark it, to compare two", chosen((id) => this.mark(id))],
       y: ["copy as curl", chosen((id) => void copyCall(id, "curl"))],
     });
   }

@@ -1,7 +1,8 @@
 /**
  * A call at a glance, beside the list: what was asked, what came, what it cost and why it took so long.
  *
- *   const peek = new Peek({ close })    peek.element; peek.show(id, row, more); peek.hide(); peek.detail
+ *   const peek = new Peek({ close })    peek.element; peek.show(id, row, more); peek.hide(); peek.detail;
+ *                                       peek.showMark() when marks have changed
  *
  * The spans of agents and tools can be peeked at, too.
  */
@@ -9,6 +10,7 @@ import { latest } from "./api.js";
 import { announce, el, fill, write } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
 import { liveText } from "./live_text.js";
+import { marked, toggleMark } from "./marks.js";
 import { message, nameResults, release } from "./messages.js";
 import { rawText } from "./raw.js";
 import { link } from "./state.js";
@@ -24,9 +26,10 @@ export class Peek {
   constructor(told) {
     this.title = el("h2");
     this.body = el("div", { class: "peek-body scrolls", tabindex: 0, role: "region", "aria-label": "The call" });
-    this.open = el("a", { class: "button" }, "Open the call");
+    this.open = el("a", { class: "button" }, "Open");
+    this.compare = el("button", { title: "Mark it, to compare two (x)", onclick: () => this.id && toggleMark(this.id) }, "Compare");
     this.element = el("aside", { class: "peek", hidden: true, "aria-label": "Peek" },
-      el("header", null, this.title, this.open, el("button", { class: "plain", "aria-label": "Close", onclick: told.close }, icon("close"))), this.body);
+      el("header", null, this.title, this.compare, this.open, el("button", { class: "plain", "aria-label": "Close", onclick: told.close }, icon("close"))), this.body);
     this.id = /** @type {string | null} */ (null);
     this.stage = "";
     this.detail = /** @type {CallDetail | null} */ (null);
@@ -57,6 +60,11 @@ export class Peek {
     this.rest = setTimeout(() => void this.#load(id), this.detail ? REST_MS : 0);
   }
 
+  /** Show whether the call is marked. */
+  showMark() {
+    this.compare.setAttribute("aria-pressed", String(marked.value.includes(this.id ?? "")));
+  }
+
   hide() {
     this.#leave();
     this.id = null;
@@ -74,6 +82,8 @@ export class Peek {
 
   /** @param {Row | Open | undefined} row */
   #head(row) {
+    this.compare.hidden = !row || "open" in row || row.seq === null || row.kind === "TOOL" || row.kind === "AGENT";
+    this.showMark();
     if (row) fill(this.title, mark(row), ` ${line(row.model) || line("name" in row ? row.name : "") || "call"} `, el("span", { class: "dim" }, moment(row.start_time)));
   }
 

@@ -11,6 +11,7 @@ import { cachedShare } from "./conversations.js";
 import { announce, el, fill, Screen, throttle } from "./dom.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
+import { markBar, marked, toggleMark } from "./marks.js";
 import { Peek } from "./peek.js";
 import { idOf, RunTree } from "./run_tree.js";
 import { address, back, change, go, link, setTitle } from "./state.js";
@@ -29,11 +30,15 @@ class Run extends Screen {
   end = el("p", { class: "list-end" });
   tree = new RunTree({ choose: (id, by) => this.choose(id, by === "click"), open: (id) => this.open(id) });
   peek = new Peek({ close: () => this.close() });
+  marks = markBar();
 
   connectedCallback() {
     const refresh = throttle(() => NEWS_MS, () => void this.refresh());
     this.stops = [
-      () => this.ask.stop(), () => this.peek.hide(), this.bindKeys(),
+      () => this.ask.stop(), () => this.peek.hide(), this.bindKeys(), this.marks.stop, marked.on(() => {
+        this.tree.draw();
+        this.peek.showMark();
+      }),
       live.on("conversation", ({ number }) => {
         if (number === null || this.answer?.steps.some((/** @type {any} */ one) => one.conversation === number)) refresh();
       }),
@@ -66,7 +71,7 @@ class Run extends Screen {
       if (code === "token") return;
       return fill(this, top.element, el("section", { class: "notice" }, el("h2", null, "Nothing to show"), el("p", null, message), el("button", { onclick: () => void this.load() }, "Try again")));
     }
-    fill(this, top.element, this.head, el("div", { class: "with-peek" }, el("div", { class: "list" }, this.tree.element), this.peek.element));
+    fill(this, top.element, this.head, this.marks.element, el("div", { class: "with-peek" }, el("div", { class: "list" }, this.tree.element), this.peek.element));
     this.tree.element.append(this.end);
     this.draw();
     const { steps } = this.answer;
@@ -165,6 +170,7 @@ class Run extends Screen {
       Enter: ["open the call", chosen((id) => this.open(id))],
       Space: ["peek", chosen((id) => (address.value.query.call ? this.close() : this.choose(id, true)))],
       Escape: ["close the peek", () => (address.value.query.call ? this.close() : false)],
+      x: ["mark a call, to compare two", chosen((id) => (tree.items.get(id)?.step.model ? toggleMark(id) : announce("only a call can be marked")))],
       e: ["the next call or tool that failed", () => this.toFailed()],
     });
   }

@@ -11,6 +11,7 @@
  */
 import { el, fill, keyed } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
+import { letter } from "./marks.js";
 import { cents, costNotes, costs, count, cut, line, plural, seconds } from "./words.js";
 
 const MAX_ROWS = 120;
@@ -143,6 +144,8 @@ export class RunTree {
     for (const row of /** @type {Iterable<HTMLElement>} */ (this.body.children)) {
       row.setAttribute("aria-selected", String(row.dataset.id === this.chosen));
       row.tabIndex = row.dataset.id === stop ? 0 : -1;
+      row.dataset.mark = letter(row.dataset.id ?? "");
+      if (!row.dataset.mark) delete row.dataset.mark;
     }
     this.body.style.paddingTop = `${first * this.rowHeight}px`;
     this.body.style.paddingBottom = `${(this.seen.length - first - shown.length) * this.rowHeight}px`;
@@ -166,7 +169,7 @@ export class RunTree {
     const took = branch?.duration_ms ?? step.end_ms - step.start_ms;
     const notes = branch ? costNotes(branch).join(", ") : "";
     const isPart = branch && branch.cost_usd != null && branch.priced < branch.calls;
-    const asked = step.kind === "AGENT" ? line(step.preview) : isCall(step) && step.tools.length ? `→ ${step.tools.map(line).join(", ")}` : "";
+    const asked = step.kind === "AGENT" ? line(step.preview) : isCall(step) && step.step ? line(step.step) : isCall(step) && step.tools.length ? `→ ${step.tools.map(line).join(", ")}` : "";
     const bad = isBad(step) && (isCall(step) ? outcome(step).words : line(step.error_type) || "failed");
     row.className = `step ${step.kind === "TOOL" ? "tool" : isCall(step) ? "call" : "agent"}${bad ? " error" : ""}`;
     row.setAttribute("aria-level", step.depth + 1);

@@ -9,6 +9,7 @@
 import { get } from "./api.js";
 import { el, fill, keyed, write } from "./dom.js";
 import { mark, outcome } from "./icons.js";
+import { letter } from "./marks.js";
 import { decode, link } from "./state.js";
 import { cents, clock, count, cut, day, exact, line, moment, NONE, seconds } from "./words.js";
 
@@ -234,6 +235,8 @@ export class CallTable {
   #dress(row, stop) {
     const id = row.dataset.id;
     row.classList.toggle("chosen", id === this.chosen);
+    row.dataset.mark = letter(id ?? "");
+    if (!row.dataset.mark) delete row.dataset.mark;
     if (id === this.chosen) row.setAttribute("aria-current", "true");
     else row.removeAttribute("aria-current");
     row.querySelector("a")?.setAttribute("tabindex", id === stop ? "0" : "-1");
