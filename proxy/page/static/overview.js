@@ -8,7 +8,7 @@ import { latest } from "./api.js";
 import { bar, chart, key } from "./charts.js";
 import { el, fill, Screen, throttle } from "./dom.js";
 import { all, condition } from "./filters.js";
-import { mark } from "./icons.js";
+import { icon, mark } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { sparkData } from "./spark.js";
@@ -104,7 +104,7 @@ class Overview extends Screen {
       el("section", { class: "over-time" }, el("header", null, el("h2", null, "Calls and errors"), key([["a", "calls"], ["error", "errors among them"]]),
         chosen && el("button", { onclick: () => change({ from: null, to: null, range: null }) }, "Any time"), el("a", { class: "button", href: this.calls() }, "Show these calls")), spark),
       answer.unpriced.length > 0 && el("ul", { class: "notes" }, answer.unpriced.map((/** @type {any} */ gap) =>
-        el("li", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${gap.why}; ${gap.mend}.`))),
+        el("li", null, icon("info"), el("span", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${gap.why}; ${gap.mend}.`)))),
       this.models(),
       el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Dearest", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
       !complete && el("p", { class: "dim" }, "There was no time to look at all of these calls: durations and lists, and with a filter all figures, are of a part of them."),

@@ -31,11 +31,10 @@ export function facts({ call, tokens, cost, timing }, brief = false) {
 function costSource(cost, call) {
   const known = [
     cost.basis === "list" && "list price: a subscription pays",
-    cost.source,
-    cost.list_date && `list of ${cost.list_date}${cost.list_is_old ? ", which was old" : ""}`,
-    call.saved_usd && `${dollars(call.saved_usd)} saved by the cache`,
+    cost.source && `${cost.source}${cost.list_date ? ` of ${cost.list_date}` : ""}${cost.list_is_old ? ", an old list" : ""}`,
+    call.saved_usd && `${dollars(call.saved_usd)} saved`,
   ];
-  return known.filter(Boolean).join(", ") || null;
+  return known.filter(Boolean).join("; ") || null;
 }
 
 /** @param {CallDetail} detail */
