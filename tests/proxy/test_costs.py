@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +27,7 @@ from telemetry.recording import span_row
 from telemetry.spans.columns import build_columns
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.rules import SpanRules
+from telemetry.store.schema import MIGRATIONS
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import make_exchange, make_failed_exchange, make_row, span_id_of
@@ -174,6 +177,23 @@ def test_sums_keep_list_prices_apart(store: Path, by: str) -> None:
     sums = [record[name] for name in ("cost_usd", "list_usd", "saved_usd", "calls", "priced")]
     assert sums == [0.75, 0.5, 0.125, 5, 2]
     assert complaints == ""
+
+
+def test_a_store_from_before_shows_what_it_has(store: Path) -> None:
+    """Costs, while nobody has migrated it and after that; nothing is written anew."""
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        for name in ("saved_usd", "cost_basis", "cost_gap"):
+            connection.execute(f"ALTER TABLE spans DROP COLUMN {name}")
+        for name in ("saved_usd", "list_usd"):
+            connection.execute(f"ALTER TABLE minutes DROP COLUMN {name}")
+        assert sum_up(store)[0].split()[-3:] == ["$0", "3", "$0.75*"]
+        before = [*connection.execute("SELECT cost_usd, priced FROM minutes")]
+        for statement in MIGRATIONS[11]:
+            connection.execute(statement)
+        sums = "SELECT cost_usd, priced, saved_usd + list_usd FROM minutes"
+        assert [*connection.execute(sums)] == [(*row, 0) for row in before]
+        connection.commit()
+    assert sum_up(store)[0].split()[-3:] == ["$0", "3", "$0.75*"]
 
 
 def test_a_launch_ends_with_its_sums(store: Path) -> None:
