@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.observation import Observation
     from telemetry.observing.open_call import OpenCall
+    from telemetry.recording.call_rows import RecordedCall
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.store.store import Store
 
@@ -217,7 +218,7 @@ class TelemetryService:
         if recorded.lacks_content:
             self.counts.failed += 1
             self.counts.lost += recorded.is_lost
-        self._count(exchange, recorded.cost_usd)
+        self._count(exchange, recorded)
         row = recorded.row
         if self.reporter is not None:
             self._report(self.reporter.end, exchange.identity.span_id, row)
@@ -226,11 +227,12 @@ class TelemetryService:
         elif receipt is not None:
             receipt.settle()
 
-    def _count(self, exchange: Exchange, cost_usd: float | None) -> None:
+    def _count(self, exchange: Exchange, recorded: RecordedCall) -> None:
         """Count a call and what it cost, even if it gets no span."""
         self._measure(self._metrics.record, exchange)
-        if cost_usd is not None:
-            self._measure(self._metrics.record_cost, exchange, cost_usd)
+        if recorded.cost_usd is not None:
+            basis = recorded.cost_basis
+            self._measure(self._metrics.record_cost, exchange, recorded.cost_usd, basis)
 
     def _measure(self, record: Callable[..., None], *measured: object) -> None:
         """Record metrics of a call; if that fails, other metrics are still recorded."""

@@ -148,7 +148,7 @@ COST: Final = _counter(
     "spantap.cost.usd",
     "{usd}",
     "The cost of all calls whose cost is known, in US dollars",
-    _CALL,
+    (*_CALL, "cost.basis"),
 )
 EXCHANGES_OPEN: Final = _gauge(
     "spantap.exchanges.open", "{exchange}", "Requests whose answer has not ended"

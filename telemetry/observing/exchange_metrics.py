@@ -102,10 +102,10 @@ class ExchangeMetrics:
             self._registry.observe_counts(TIME_PER_OUTPUT_CHUNK, chunks.wait_counts, seconds, call)
         self._count(exchange, error_type)
 
-    def record_cost(self, exchange: Exchange, dollars: float) -> None:
-        """Record what an exchange cost."""
+    def record_cost(self, exchange: Exchange, dollars: float, basis: str = "") -> None:
+        """Record what an exchange cost; its basis is ``list`` where a subscription pays."""
         if 0 <= dollars < inf:
-            self._registry.add(COST, dollars, self._call_labels(exchange))
+            self._registry.add(COST, dollars, (*self._call_labels(exchange), basis))
 
     def _count(self, exchange: Exchange, error_type: str | None) -> None:
         add = self._registry.add

@@ -51,6 +51,7 @@ class RecordedCall(NamedTuple):
         open_runs: by their numbers the runs that changed, as the store keeps them; ``None`` for one
             that is over.
         cost_usd: its price, also where it gets no span; ``None`` where that is not known.
+        cost_basis: ``list`` where a subscription pays, so that it is the list price; else empty.
         lacks_content: a defect cost the span its content.
         is_lost: a defect cost the call its span.
     """
@@ -59,6 +60,7 @@ class RecordedCall(NamedTuple):
     derived_rows: tuple[SpanRow, ...] = ()
     open_runs: Mapping[int, bytes | None] = NOTHING.open_runs
     cost_usd: float | None = None
+    cost_basis: str = ""
     lacks_content: bool = False
     is_lost: bool = False
 
@@ -106,7 +108,8 @@ class CallRows:
         if is_wanted or self._may_belong(exchange):
             recorded = self._make_possible_rows(exchange)
         if recorded.row is None:
-            recorded = recorded._replace(cost_usd=self._find_price(exchange))
+            cost_usd, cost_basis = self._find_price(exchange)
+            recorded = recorded._replace(cost_usd=cost_usd, cost_basis=cost_basis)
         return recorded
 
     def _may_belong(self, exchange: Exchange) -> bool:
@@ -150,7 +153,8 @@ class CallRows:
         if followed is not None and not (followed.step is NO_STEP and followed.unmarked is None):
             derive = self._run_rows.derive
             derived = self._try("a run lacks spans", NOTHING, derive, followed, exchange, span, row)
-        return RecordedCall(row, derived.rows, derived.open_runs, columns.cost_usd)
+        basis = columns.cost_basis or ""
+        return RecordedCall(row, derived.rows, derived.open_runs, columns.cost_usd, basis)
 
     def _make_bare_rows(self, exchange: Exchange) -> RecordedCall:
         """Make the row of a span without all that the client and the provider had to say."""
@@ -161,13 +165,13 @@ class CallRows:
             recorded = RecordedCall(is_lost=True)
         return recorded._replace(lacks_content=True)
 
-    def _find_price(self, exchange: Exchange) -> float | None:
-        """Find what a call without a span cost."""
+    def _find_price(self, exchange: Exchange) -> tuple[float | None, str]:
+        """Find what a call without a span cost, and the basis of that."""
         pricing = self._rules.pricing
         if pricing is None:
-            return None
+            return None, ""
         cost = self._try("a call is not in the metrics", None, pricing.price, exchange)
-        return None if cost is None else cost.total
+        return (None, "") if cost is None else (cost.total, cost.basis or "")
 
     def end_rested_runs(self) -> Iterator[Derived]:
         """Yield the rows of each run that rested too long, or that is one too many."""

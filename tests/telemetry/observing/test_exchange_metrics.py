@@ -235,9 +235,13 @@ def test_costs_add_up_by_call(dollars: float) -> None:
     for amount in (0.25, 0.5, dollars):
         metrics.record_cost(exchange, amount)
     (series,) = registry.snapshot().numbers[COST.name]
-    told = CALL | {"gen_ai.response.model": ""}
+    told = CALL | {"gen_ai.response.model": "", "cost.basis": ""}
     assert dict(zip(COST.labels, series.labels, strict=True)) == told
     assert series.value == 0.75
+    metrics.record_cost(exchange, 9.0, "list")
+    spent, listed = registry.snapshot().numbers[COST.name]
+    assert (spent.value, listed.value) == (0.75, 9.0), "what a subscription pays is apart"
+    assert listed.labels == (*spent.labels[:-1], "list")
 
 
 def test_nothing_is_known() -> None:
