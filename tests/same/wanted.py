@@ -60,6 +60,12 @@ WANTED: tuple[Wanted, ...] = (
         " cache saved.",
     ),
     Wanted(
+        where=r".*: page (?:stats|calls/)",
+        what=r', ?"(?:source|basis|list_date|list_is_old|unpriced)":'
+        r' ?(?:"[^"\\]*"|true|false|null|\[[^\]]*\])',
+        why="The page shows where a cost comes from, what it means, and why others are unknown.",
+    ),
+    Wanted(
         where=r".*: command",
         what=r"\$(?=\d)| USD\b| *\b(?:saved|unpriced)\b",
         why="A dollar sign stands before amounts. Sums say what was saved and how many calls have"
