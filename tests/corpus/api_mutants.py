@@ -386,7 +386,7 @@ MUTANTS = {
     ),
     "long images stay": Mutant(
         "images.route",
-        "shorten_base64(item)",
+        "pictures.shorten(item)",
         "pass",
         "image",
     ),
