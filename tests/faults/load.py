@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
+import os
 import subprocess
 import sys
 import time
@@ -40,6 +42,7 @@ class Load:
         rate: exchanges begun per second; 0: as fast as they are answered.
         chunks: ask for streams, of so many events with content; 0: for whole answers.
         pad_bytes: added to each request's message.
+        picture_bytes: the size of the picture in each request, which is in no other; 0: none.
     """
 
     port: int
@@ -49,6 +52,7 @@ class Load:
     rate: float = 0.0
     chunks: int = 0
     pad_bytes: int = 0
+    picture_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,9 +195,12 @@ class _Clients:
 
     def _encode(self, number: int) -> bytes:
         stream = "true" if self._load.chunks else "false"
+        content = f'"Is all well? {self._pad}"'
+        if self._load.picture_bytes:
+            content = _draw(self._load.picture_bytes)
         body = (
             f'{{"model":"{MODEL}","stream":{stream},'
-            f'"messages":[{{"role":"user","content":"Is all well? {self._pad}"}}]}}'
+            f'"messages":[{{"role":"user","content":{content}}}]}}'
         ).encode()
         head = (
             "POST /v1/chat/completions HTTP/1.1\r\nHost: load\r\nContent-Type: application/json\r\n"
@@ -201,6 +208,12 @@ class _Clients:
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         return head.encode() + body
+
+
+def _draw(size_bytes: int) -> str:
+    """Write the content of a message: a picture that nobody sent before."""
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + os.urandom(size_bytes)).decode()
+    return f'[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{picture}"}}}}]'
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:

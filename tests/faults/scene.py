@@ -62,9 +62,11 @@ class Scene:
         """The backend up where the proxy expects it; well, and trusted, unless told otherwise."""
         return Backend(self.ledger, judge, port=self._port, tls=tls or self._tls)
 
-    def load(self, count: int, *, rate: float = 0.0, pad_bytes: int = 0) -> LoadResult:
+    def load(
+        self, count: int, *, rate: float = 0.0, pad_bytes: int = 0, picture_bytes: int = 0
+    ) -> LoadResult:
         """Send `count` exchanges, with marks that none had before; what the clients saw."""
-        load = self._build_load(count, rate, pad_bytes)
+        load = self._build_load(count, rate, pad_bytes, picture_bytes)
         self._seen.append(run_load(load))
         return self._seen[-1]
 
@@ -161,13 +163,14 @@ class Scene:
         assert numbers["spantap_spans_failed_total"] == 0
         assert "Traceback" not in self.spantap.log
 
-    def _build_load(self, count: int, rate: float, pad_bytes: int) -> Load:
+    def _build_load(self, count: int, rate: float, pad_bytes: int, picture_bytes: int = 0) -> Load:
         load = Load(
             port=self.spantap.port,
             prefix=f"load{next(self._numbers)}",
             count=count,
             rate=rate,
             pad_bytes=pad_bytes,
+            picture_bytes=picture_bytes,
         )
         self.sent |= build_marks(load)
         return load
