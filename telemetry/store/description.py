@@ -11,6 +11,7 @@ from telemetry.facts import DERIVED_KINDS
 from telemetry.store.calls import IS_DERIVED
 from telemetry.store.deletion import measure_free_bytes
 from telemetry.store.opening import explain_sqlite_errors, wal_path
+from telemetry.store.pictures import count_pictures
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.spans_table import name_spans
@@ -43,6 +44,8 @@ class StoreDescription:
         oldest_ns: when the call began that was recorded first, among those in the store; ``None``
             if it has no spans.
         newest_ns: when the call began that was recorded last.
+        pictures: how many pictures are kept beside spans, each content once.
+        picture_bytes: their size.
         file_bytes: the size of the file.
         wal_bytes: the size of its write-ahead log.
         free_bytes: the size of the file's empty pages.
@@ -54,6 +57,8 @@ class StoreDescription:
     derived: Mapping[str, int]
     oldest_ns: int | None
     newest_ns: int | None
+    pictures: int
+    picture_bytes: int
     file_bytes: int
     wal_bytes: int
     free_bytes: int
@@ -71,6 +76,7 @@ def describe_store(path: Path) -> StoreDescription:
         statement = _DERIVED.format(spans=name_spans(connection))
         derived = dict(connection.execute(statement).fetchall())
         oldest_ns, newest_ns = connection.execute(_ENDS).fetchone()
+        pictures, picture_bytes = count_pictures(connection)
         return StoreDescription(
             schema_version=int(version),
             newest_schema_version=len(MIGRATIONS),
@@ -78,6 +84,8 @@ def describe_store(path: Path) -> StoreDescription:
             derived={kind: derived.get(kind, 0) for kind in DERIVED_KINDS},
             oldest_ns=oldest_ns if isinstance(oldest_ns, int) else None,
             newest_ns=newest_ns if isinstance(newest_ns, int) else None,
+            pictures=pictures,
+            picture_bytes=picture_bytes,
             file_bytes=_size_bytes(path),
             wal_bytes=_size_bytes(wal_path(path)),
             free_bytes=measure_free_bytes(connection),

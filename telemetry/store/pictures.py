@@ -46,6 +46,8 @@ _SIZE = f"min(max(coalesce(CAST(size_bytes AS INTEGER), 0), 0), {2 * MAX_PICTURE
 
 _TOTAL = f"SELECT coalesce(sum({_SIZE}), 0) FROM pictures"  # noqa: S608 - constants
 
+_COUNT = f"SELECT count(*), coalesce(sum({_SIZE}), 0) FROM pictures"  # noqa: S608 - constants
+
 _OLDEST_FIRST = f"""
 SELECT id, {_SIZE},
     (SELECT max(seq) FROM call_pictures WHERE digest = pictures.digest) AS last_seq
@@ -154,6 +156,18 @@ def measure_pictures(connection: sqlite3.Connection, seq: int) -> int:
     """Measure the pictures of a span in bytes; other calls may have some of them, too."""
     (size_bytes,) = connection.execute(_MEASURE, (seq,)).fetchone()
     return int(size_bytes)
+
+
+def count_pictures(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Count the contents that are kept, and their bytes; none of an older store.
+
+    Raises:
+        sqlite3.Error: they cannot be read.
+    """
+    if connection.execute(_HAS_TABLE).fetchone() is None:
+        return 0, 0
+    count, size_bytes = connection.execute(_COUNT).fetchone()
+    return int(count), int(size_bytes)
 
 
 def read_pictures(connection: sqlite3.Connection, seq: int) -> list[CallPicture]:

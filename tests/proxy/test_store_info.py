@@ -6,8 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from telemetry.frames.spool import FrameSpool, spool_folder
+from telemetry.store.rows import CallPicture
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.store import Store
 from tests.proxy.recorded_calls import START_NS, make_exchange, make_row, make_store
@@ -54,12 +56,25 @@ def test_a_store_is_told_in_numbers(run: StoreRunner) -> None:
         "kept": 0,
         "oldest_ns": START_NS + 1_000_000_000,
         "newest_ns": START_NS + 3_000_000_000,
+        "pictures": 0,
+        "picture_bytes": 0,
         "oldest_time": "2025-11-20T14:04:06.123456789Z",
         "newest_time": "2025-11-20T14:04:08.123456789Z",
         "owner": None,
         "takes_orders": False,
         "set_aside": [],
     }
+
+
+def test_pictures_are_counted_with_their_bytes(run: StoreRunner) -> None:
+    """Each content counts once, however many calls have it."""
+    picture = CallPicture(is_answer=False, message=0, part=0, type="image/gif", data=b"GIF89a")
+    rows = [make_row(make_exchange(number)) for number in (4, 5)]
+    with Store.open(run.store) as store:
+        store.add([replace(row, pictures=(picture,)) for row in rows])
+    (record,) = run("info", "--json").records
+    assert (record["pictures"], record["picture_bytes"]) == (1, 6)
+    assert "6 bytes of it 1 pictures" in run("info").out
 
 
 def test_lines_say_the_same(run: StoreRunner) -> None:

@@ -66,6 +66,8 @@ def _build_record(store: Path) -> JsonObject:
         "newest_ns": described.newest_ns,
         "oldest_time": None if described.oldest_ns is None else format_time(described.oldest_ns),
         "newest_time": None if described.newest_ns is None else format_time(described.newest_ns),
+        "pictures": described.pictures,
+        "picture_bytes": described.picture_bytes,
         "spool_bytes": measure_spool(spool_folder(store)),
         "owner": holder,
         "takes_orders": holder is not None and find_control_socket(store) is not None,
@@ -84,6 +86,9 @@ def _describe(record: JsonObject) -> list[tuple[str, str]]:
         sizes.append(f"{describe_size(record['wal_bytes'])} of it the write-ahead log")
     if record["free_bytes"]:
         sizes.append(f"{describe_size(record['free_bytes'])} of it free")
+    if record["pictures"]:
+        kept = f"{describe_size(record['picture_bytes'])} of it {record['pictures']:,} pictures"
+        sizes.append(kept)
     schema = str(record["store_schema"])
     if record["store_schema"] < record["newest_store_schema"]:
         schema += f" (its next owner makes it {record['newest_store_schema']})"
