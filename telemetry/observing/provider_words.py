@@ -63,28 +63,33 @@ betas some 200."""
 
 _ELLIPSIS: Final = "\N{HORIZONTAL ELLIPSIS}"
 
-_MAX_KEPT_VALUES = 256
-"""Values of fields that are remembered, of which a service has a few dozen: its programs, and the
-betas that they use."""
+_MAX_PLAIN_VALUES = 4_096
+"""Values of fields that are remembered as harmless. Most of a call are those of the call before."""
+
+_MIN_SECRET_CHARS = 12
+"""The shortest value that has a credential with a name before it: ``pwd=`` and eight characters.
+Keys that are known by their form are longer."""
 
 _KEY_MARKS: Final = (
-    *("sk-", "sk_", "rk_", "pk_", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    *("github_pat_", "glpat-", "gsk_", "hf_", "r8_", "xai-", "pplx-", "csk-", "nvapi-", "xox"),
-    *("bearer", "eyj"),
+    *("sk-", "k_", "akia", "asia", "aiza", "gh", "_pat_", "glpat-", "hf_", "r8_", "xai-", "pplx-"),
+    *("nvapi-", "xox", "bearer", "eyj"),
 )
-"""Beginnings of the keys that the ready-made pattern finds, in lower case."""
+"""Texts of which the ready-made pattern of keys needs one, in lower case."""
 
 _NAME_MARKS: Final = (
     *("key", "token", "secret", "passw", "passphrase", "pwd", "auth", "cookie", "credential"),
-    *("jwt", "sig", "string"),
+    *("jwt", "sig", "string", "bearer"),
 )
 """Parts of the names under which :func:`redact_named` looks for credentials, in lower case."""
 
 _MARKS: Final = (*_KEY_MARKS, *_NAME_MARKS)
 
 _SECRET_BEGINS = re.compile(
-    rf"(?:{'|'.join(_KEY_MARKS)})|(?:{'|'.join(_NAME_MARKS)})[^\n]{{0,64}}?(?:[=:,<>]|%3[ad])"
+    rf"{'|'.join(_KEY_MARKS)}|(?:{'|'.join(_NAME_MARKS)})[^\n]{{0,24}}?(?:[=:<>]|%3[ad])"
 )
+
+_plain_values: set[str] = set()
+"""Those that are remembered; any thread may add some."""
 
 _NAME: Final[Callable[[tuple[str, str]], str]] = itemgetter(0)
 
@@ -153,7 +158,9 @@ def read_headers(
     request_id = next(filter(None, map(values.get, _REQUEST_ID_HEADERS)), None)
     limits = _find_limits(answered)
     fields = recorded.read(asked, answered)
-    shown = [request_id or "", *limits.values(), *fields.asked.values(), *fields.answered.values()]
+    shown = [request_id or "", *fields.asked.values(), *fields.answered.values()]
+    if not limits.keys() <= fields.answered.keys():
+        shown += limits.values()
     together = "\n".join(shown)
     is_unquoted = not credentials or credentials.redact_quote(together) is together
     if not is_unquoted:
@@ -202,10 +209,24 @@ def _build_member(fields: HeadFields) -> dict[str, Any]:
 
 def _are_plain(together: str, values: list[str]) -> bool:
     """Tell whether all values can be shown as they are, as those of almost every call."""
-    if not together.isascii() or max(map(len, values)) > MAX_FIELD_BYTES:
+    if not together.isascii():
         return False
-    has_mark = any(map(together.lower().__contains__, _MARKS))
-    return not (has_mark and any(map(_may_hold_secret, values)))
+    new = [value for value in set(values) - _plain_values if len(value) >= _MIN_SECRET_CHARS]
+    if not new:
+        return True
+    text, plain = "\n".join(new).lower(), new
+    if any(map(text.__contains__, _MARKS)):
+        plain = [value for value in new if not _may_hold_secret(value)]
+    if max(map(len, new)) > MAX_FIELD_BYTES:
+        return False
+    if len(_plain_values) > _MAX_PLAIN_VALUES:
+        _plain_values.clear()
+    _plain_values.update(plain)
+    return len(plain) == len(new)
+
+
+def _may_hold_secret(value: str) -> bool:
+    return _SECRET_BEGINS.search(value.lower()) is not None
 
 
 def _show(value: str, redact: Callable[[str], str]) -> str:
@@ -228,11 +249,6 @@ def _shorten(text: str) -> str:
     begun = written[: MAX_FIELD_BYTES - len(_ELLIPSIS.encode())].decode("utf-8", "ignore")
     whole, comma, _ = begun.rpartition(",")
     return (whole + comma if comma else drop_last_word(begun)) + _ELLIPSIS
-
-
-@lru_cache(_MAX_KEPT_VALUES)
-def _may_hold_secret(value: str) -> bool:
-    return _SECRET_BEGINS.search(value.lower()) is not None
 
 
 @cache

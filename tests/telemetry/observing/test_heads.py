@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.errors import ConfigurationError
+from telemetry.observing import provider_words
 from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.heads import (
     ANSWER_FIELDS,
@@ -123,6 +124,50 @@ def test_keys_are_masked_in_any_form(value: str, shown: str) -> None:
         "request": {"x-request-id": shown, "user-agent": shown},
         "response": {"x-request-id": shown},
     }
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        *("sk-", "sk_live_", "rk_test_", "pk_live_", "AIzaPlanted", "github_pat_", "glpat-"),
+        *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "gsk_", "hf_", "r8_", "xai-", "pplx-", "csk-"),
+        *("nvapi-", "xoxb-", "bearer ", "eyJplanted-1.eyJplanted-1."),
+    ],
+)
+def test_every_form_of_a_key_is_noticed(beginning: str) -> None:
+    """Those that the ready-made pattern finds; a quick look comes before it."""
+    key = beginning + "plantedcanaryplantedcanaryplanted"
+    assert read([("cf-ray", f"r {key}")], []) == {"response": {"cf-ray": f"r {REDACTED}"}}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("key", "api_key", "access-token", "client_secret", "password", "passwd", "auth"),
+        *("Authorization", "bearer", "connection-string", "cookie", "credentials", "jwt", "sig"),
+        *("passphrase", "pwd"),
+    ],
+)
+def test_every_name_of_a_credential_is_noticed(name: str) -> None:
+    """However short its value."""
+    assert read([("cf-ray", f"{name}=canary01")], []) == {
+        "response": {"cf-ray": f"{name}={REDACTED}"}
+    }
+
+
+def test_values_that_were_looked_at_are_remembered_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And not for ever."""
+    remembered: set[str] = set()
+    monkeypatch.setattr(provider_words, "_plain_values", remembered)
+    monkeypatch.setattr(provider_words, "_MAX_PLAIN_VALUES", 10)
+    read([("cf-ray", f"planted {KEY}"), ("x-ms-region", "West Europe 1")], ASKED)
+    assert "West Europe 1" in remembered
+    assert not any(KEY in value for value in remembered)
+    for number in range(50):
+        read([("x-ms-region", f"West Europe {number}")], [])
+        assert len(remembered) <= 12
 
 
 def test_what_the_request_carries_is_masked_where_a_field_quotes_it() -> None:
