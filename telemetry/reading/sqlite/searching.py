@@ -20,7 +20,8 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from telemetry.reading.engine import SearchStep
+from telemetry.reading.engine import LAST_SEQ, SearchStep
+from telemetry.reading.sqlite.walking import find_newest, find_oldest
 from telemetry.store.checksum import is_whole
 from telemetry.store.parts.piece_search import PieceSearch
 from telemetry.store.parts.recipe import RECIPE_MARK
@@ -40,8 +41,6 @@ STEP_SECONDS = 0.05
 STEP_NUMBERS = 20_000
 """Numbers per step, whose columns are read in some milliseconds where none fits."""
 
-_LAST_SEQ = (1 << 63) - 1
-
 # CROSS: the planner keeps this order of the tables.
 _READ = """
 SELECT seq, CAST(span AS BLOB), checksum
@@ -54,10 +53,6 @@ _PART = """
 SELECT part, CAST(size_bytes AS INTEGER) FROM {spans} WHERE seq = ? AND part IS NOT NULL
 """
 
-_OLDEST = "SELECT min(seq) FROM spans"
-
-_NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
-
 _TIME_BACK_TO = "SELECT start_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 
@@ -67,7 +62,7 @@ def search(
     *,
     where: str = "1",
     values: Sequence[str | int | float] = (),
-    before: int | None = None,
+    before: int = LAST_SEQ,
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Iterator[SearchStep]:
     """Search the spans of a store, newest first, in bounded steps.
@@ -90,15 +85,14 @@ def search(
     pieces = PieceSearch(connection, wanted)
     statement = _READ.format(spans=name_spans(connection, uses_indexes=False), where=where)
     part_of = _PART.format(spans=name_spans(connection))
-    at = _LAST_SEQ if before is None else before - 1
+    at = before - 1
     spans = size_bytes = 0
     is_done = False
     while not is_done:
         until_ns = monotonic_ns() + int(STEP_SECONDS * 1e9)
-        (oldest,) = connection.execute(_OLDEST).fetchone()
-        (newest,) = connection.execute(_NEWEST, (at,)).fetchone()
-        at = newest or 0  # over a gap, however long
-        since = max(oldest or 0, at - STEP_NUMBERS + 1)
+        oldest = find_oldest(connection) or 0
+        at = find_newest(connection, at)  # over a gap, however long
+        since = max(oldest, at - STEP_NUMBERS + 1)
         hits: list[int] = []
         count, back_to = 0, since
         cursor = connection.execute(statement, (since, at, *values, STEP_SPANS))
@@ -123,7 +117,7 @@ def search(
                     break
         spans += count
         at = back_to - 1
-        is_done = at < (oldest or 0)
+        is_done = at < oldest
         moment = connection.execute(_TIME_BACK_TO, (back_to,)).fetchone()
         yield SearchStep(
             hits=tuple(hits),

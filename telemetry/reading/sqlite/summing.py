@@ -9,7 +9,7 @@ Rules:
 2. A number has the limits that it has in the sums by minute.
 3. Where a time is given, minutes are read :data:`STEP_MINUTES` at a time and rows
    :data:`STEP_NUMBERS` numbers at a time, the newest first. The rows of a conversation are read
-   :data:`STEP_ROWS` at a time, by their index.
+   :data:`~.walking.STEP_ROWS` at a time, by their index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telemetry.fact import Form
 from telemetry.facts import GROUPED, SUMMED
 from telemetry.reading.engine import AMOUNTS, LAST_SEQ
-from telemetry.reading.sqlite.walking import walk_back
+from telemetry.reading.sqlite.walking import STEP_ROWS, walk_back
 from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.minutes import (
     IS_MINUTE,
@@ -44,9 +44,6 @@ STEP_MINUTES: Final = 1_440
 
 STEP_NUMBERS: Final = 50_000
 """Numbers whose rows are summed up at a time: some 30 ms where a condition is asked of each."""
-
-STEP_ROWS: Final = 5_000
-"""Rows of a conversation in one read: some 25 ms where they lie far from each other."""
 
 _LAST_MINUTE: Final = LAST_SEQ // MINUTE_NS
 
