@@ -225,8 +225,8 @@ def _write(
     write: Callable[[Group], str] = write_group,
 ) -> str:
     of_calls = _OF_ROWS | _OF_CALLS if chosen.is_calls else _OF_ROWS
-    told = ", ".join((*map(write, by), *(of_calls[name] for name in names)))
-    return f"SELECT {told} {source}{_write_groups(by)}"
+    columns = ", ".join((*map(write, by), *(of_calls[name] for name in names)))
+    return f"SELECT {columns} {source}{_write_groups(by)}"
 
 
 def _write_groups(by: Sequence[Group]) -> str:
