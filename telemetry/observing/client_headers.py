@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 MAX_AGENT_CHARS = 512
 """The longest ``User-Agent`` kept (RFC 9110, section 10.1.5): browsers send 150, SDKs 40."""
 
-MAX_RETRIES = 9_999
-"""A greater number is not a count of attempts."""
-
 _COUNT = re.compile(r"[0-9]{1,4}")
 
 _AMAZON_ATTEMPT = re.compile(r"attempt=([0-9]{1,4})(?:;|\Z)")

@@ -165,11 +165,6 @@ class Calls:
         """Yield up to `limit` of the newest, the oldest first, each read when needed."""
         return self.with_bytes(self.rows(reversed(self.numbers(limit))))
 
-    def latest(self, limit: int, before: int = LAST_SEQ) -> list[SpanSummary]:
-        """Read the rows of up to `limit` of the newest, newest first; of :data:`ROWS_OF_A_READ`."""
-        limit = min(limit, ROWS_OF_A_READ)
-        return [*self._engine.select(self._where, limit, before=before).rows]
-
     def after(self, seq: int, limit: int = LAST_SEQ) -> list[SpanSummary]:
         """Read rows recorded after number `seq`, oldest first; :data:`ROWS_OF_A_READ` at most."""
         limit = min(limit, ROWS_OF_A_READ)

@@ -150,51 +150,65 @@ def _find_windows(own: Iterable[_Row]) -> Iterator[tuple[int, int, list[str]]]:
 
 def _place(own: Sequence[_Row], near: Sequence[_Row], *, is_whole: bool) -> Family:
     """Find which rows belong here (rule 2), and how deep they stand."""
-    rows = [*own, *near]
-    tools = {row.span_id: row.run for row in rows if row.kind == "TOOL"}
-    callers = {row.run: row.parent_span_id for row in rows if row.kind == "AGENT"}
-    own_runs = {row.run for row in own if row.run is not None}
-    outermost: dict[str, int] = {}
-    for row in rows:
-        if row.run is not None:
-            outermost[row.trace_id] = min(row.run, outermost.get(row.trace_id, row.run))
-
-    def stands_below(row: _Row, depth: int) -> bool:
-        """Tell whether a row of another conversation stands below one of ours."""
-        above = row.parent_span_id if row.run is None else callers.get(row.run)
-        if above in tools:
-            run = tools[above]
-            if run in own_runs:
-                return True
-            return run is not None and depth < _MAX_DEPTH and below(run, depth + 1)
-        is_open = row.run is None or row.run not in callers
-        outer = outermost.get(row.trace_id)
-        return is_open and outer in own_runs and (row.run is None or row.run != outer)
-
-    of_run = {row.run: row for row in near if row.run is not None}
-
-    def below(run: int, depth: int) -> bool:
-        return run in of_run and stands_below(of_run[run], depth)
-
-    def depth_of(run: int | None, depth: int = 0) -> int:
-        """Tell how deep the agent of a run stands."""
-        above = callers.get(run)
-        if above in tools and depth < _MAX_DEPTH and tools[above] != run:
-            return depth_of(tools[above], depth + 1) + 2
-        return 0 if run is None or run in own_runs else 2
-
-    placed: list[Placed] = []
+    places = _Places(own, near)
+    placed = [Placed(row.seq, places.depth_of_own(row)) for row in own]
     sub_runs: set[int] = set()
-    for row, is_own in [*((row, True) for row in own), *((row, False) for row in near)]:
-        if not is_own and not stands_below(row, 0):
-            continue
-        if row.run is None:
-            above = row.parent_span_id
-            is_sub = not is_own or (above in tools and is_call(row.kind))
-            depth = depth_of(tools.get(above or "")) + 2 if is_sub else 0
-        else:
-            depth = depth_of(row.run) + (row.kind != "AGENT")
-            if not is_own:
+    for row in near:
+        if places.stands_below(row):
+            placed.append(Placed(row.seq, places.depth_of_other(row)))
+            if row.run is not None:
                 sub_runs.add(row.run)
-        placed.append(Placed(row.seq, depth))
     return Family(rows=sorted(placed), sub_runs=sorted(sub_runs), is_whole=is_whole)
+
+
+class _Places:
+    """What stands below what.
+
+    Args:
+        own: the rows of the conversation.
+        near: rows of other conversations that may stand below them.
+    """
+
+    def __init__(self, own: Sequence[_Row], near: Sequence[_Row]) -> None:
+        rows = [*own, *near]
+        self._tools = {row.span_id: row.run for row in rows if row.kind == "TOOL"}
+        self._callers = {row.run: row.parent_span_id for row in rows if row.kind == "AGENT"}
+        self._own_runs = {row.run for row in own if row.run is not None}
+        self._of_run = {row.run: row for row in near if row.run is not None}
+        self._outermost: dict[str, int] = {}
+        for row in rows:
+            if row.run is not None:
+                outer = self._outermost.get(row.trace_id, row.run)
+                self._outermost[row.trace_id] = min(row.run, outer)
+
+    def stands_below(self, row: _Row, depth: int = 0) -> bool:
+        """Tell whether a row of another conversation stands below one of ours."""
+        above = row.parent_span_id if row.run is None else self._callers.get(row.run)
+        if above in self._tools:
+            run = self._tools[above]
+            if run in self._own_runs:
+                return True
+            if run is None or run not in self._of_run or depth == _MAX_DEPTH:
+                return False
+            return self.stands_below(self._of_run[run], depth + 1)
+        is_open = row.run is None or row.run not in self._callers
+        outer = self._outermost.get(row.trace_id)
+        return is_open and outer in self._own_runs and (row.run is None or row.run != outer)
+
+    def depth_of_own(self, row: _Row) -> int:
+        """Find how deep a row of the conversation stands."""
+        is_sub = row.parent_span_id in self._tools and is_call(row.kind)
+        return self.depth_of_other(row) if is_sub or row.run is not None else 0
+
+    def depth_of_other(self, row: _Row) -> int:
+        """Find how deep a row that stands below ours stands."""
+        if row.run is not None:
+            return self._depth_of_run(row.run) + (row.kind != "AGENT")
+        return self._depth_of_run(self._tools.get(row.parent_span_id or "")) + 2
+
+    def _depth_of_run(self, run: int | None, depth: int = 0) -> int:
+        """Find how deep the agent of a run stands."""
+        above = self._callers.get(run)
+        if above in self._tools and depth < _MAX_DEPTH and self._tools[above] != run:
+            return self._depth_of_run(self._tools[above], depth + 1) + 2
+        return 0 if run is None or run in self._own_runs else 2

@@ -154,16 +154,16 @@ def aggregate(
     sums, is_whole = engine.sum(where, groups, (counted_as, *_NAMES), is_late=is_late)
     counted: dict[tuple[Any, ...], list[Any]] = {}
     steps: dict[int, tuple[int, int]] = {}
-    for key, amounts in sums.items():
-        told = [amount or 0 for amount in amounts]
-        if not (told[0] or step_seconds):
+    for key, values in sums.items():
+        amounts = [value or 0 for value in values]
+        if not (amounts[0] or step_seconds):
             continue
         group = key[: len(by)]
         known = counted.get(group)
-        counted[group] = told if known is None else [*map(sum, zip(known, told, strict=True))]
+        counted[group] = amounts if known is None else [*map(sum, zip(known, amounts, strict=True))]
         if step_seconds:
             calls, errors = steps.get(key[-1], (0, 0))
-            steps[key[-1]] = (calls + told[0], errors + told[1])
+            steps[key[-1]] = (calls + amounts[0], errors + amounts[1])
     total = [*map(sum, zip(*counted.values(), strict=True))]
     if not total or not total[0]:
         return Aggregate([], None, {}, is_whole)

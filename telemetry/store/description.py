@@ -16,12 +16,11 @@ from telemetry.store.rows import SpanState
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.spans_table import name_spans
 from telemetry.store.survey import open_untouched
+from telemetry.store.tally import COUNT_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
-_COUNTS = "SELECT state, count(*) FROM spans GROUP BY state"
 
 _DERIVED = f"SELECT kind, count(*) FROM {{spans}} WHERE {IS_DERIVED} GROUP BY kind"  # noqa: S608 - constants
 
@@ -72,7 +71,7 @@ def describe_store(path: Path) -> StoreDescription:
     """
     with contextlib.closing(open_untouched(path)) as connection, explain_sqlite_errors(path):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        found = dict(connection.execute(_COUNTS).fetchall())
+        found = dict(connection.execute(COUNT_STATES).fetchall())
         statement = _DERIVED.format(spans=name_spans(connection))
         derived = dict(connection.execute(statement).fetchall())
         oldest_ns, newest_ns = connection.execute(_ENDS).fetchone()

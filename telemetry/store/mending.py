@@ -15,7 +15,7 @@ from telemetry.store.checksum import DAMAGED_WORDS
 from telemetry.store.minutes import begin_anew
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
-from telemetry.store.tally import MAX_COUNT, read_tally
+from telemetry.store.tally import COUNT_STATES, MAX_COUNT, read_tally
 
 if TYPE_CHECKING:
     import sqlite3
@@ -50,8 +50,6 @@ UPDATE spans SET next_try_ns = 0,
     failed_alone = CASE WHEN {_IS_COUNT} THEN failed_alone ELSE 0 END
 WHERE state = 'pending' AND (next_try_ns IS NOT 0 OR NOT {_IS_COUNT})
 """  # noqa: S608 - constants
-
-_COUNT = "SELECT state, count(*) FROM spans GROUP BY state"
 
 _LAST_SEQ = """
 SELECT max(
@@ -125,7 +123,7 @@ def _mend_tally(connection: sqlite3.Connection) -> bool:
 def _count_again(connection: sqlite3.Connection) -> None:
     store_id, recorded, counts = read_tally(connection)
     counts = dict.fromkeys(counts, 0) | {
-        state: count for state, count in connection.execute(_COUNT) if state in counts
+        state: count for state, count in connection.execute(COUNT_STATES) if state in counts
     }
     (last_seq,) = connection.execute(_LAST_SEQ).fetchone()
     if type(store_id) is not str or not store_id:

@@ -20,7 +20,7 @@ What reads the sums relies on these rules (``docs/contract/page.md#sums-by-minut
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from telemetry.facts import LIST_BASIS
 from telemetry.store.calls import IS_CALL, is_call
@@ -102,12 +102,6 @@ FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
 AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
 """  # noqa: S608 - constants
 
-_READ = f"""
-SELECT {", ".join((*_KEYS, *SUM_NAMES))}
-FROM minutes WHERE {IS_MINUTE} AND minute >= ? AND minute < ?
-ORDER BY minute, model, upstream
-"""  # noqa: S608 - constants
-
 _read_call = attrgetter(
     "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
 )
@@ -133,33 +127,6 @@ _Call = tuple[
 ]
 """Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
 the first output, what the cache saved, what the cost means."""
-
-
-class MinuteSums(NamedTuple):
-    """The calls of one model and one upstream that began in one minute.
-
-    Attributes:
-        minute: the number of minutes since the epoch.
-        model: empty if it is not known; so is the upstream.
-        priced: how many of the calls have a cost.
-        output_ms: how long their output took (rule 5).
-        saved_usd: what the provider's cache saved.
-        list_usd: the part of the cost that a subscription paid.
-    """
-
-    minute: int
-    model: str
-    upstream: str
-    calls: int
-    errors: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float
-    priced: int
-    cached_tokens: int
-    output_ms: int
-    saved_usd: float
-    list_usd: float
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
@@ -208,16 +175,6 @@ def _has_sums(connection: sqlite3.Connection) -> bool:
     """Tell whether the store has all sums: no owner may have migrated it yet."""
     found = connection.execute("SELECT count(*) FROM pragma_table_info('minutes')").fetchone()
     return bool(found[0] == len((*_KEYS, *SUM_NAMES, *_UNUSED)))
-
-
-def read_minutes(connection: sqlite3.Connection, since: int, until: int) -> list[MinuteSums]:
-    """Read the sums of the minutes from `since` to before `until`, both counted from the epoch.
-
-    There are none if no owner has migrated the store yet.
-    """
-    if not _has_sums(connection):
-        return []
-    return [MinuteSums._make(row) for row in connection.execute(_READ, (since, until))]
 
 
 def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:

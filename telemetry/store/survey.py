@@ -15,6 +15,7 @@ from telemetry.store.opening import (
     open_unchanging,
     wal_path,
 )
+from telemetry.store.tally import COUNT_STATES
 from telemetry.store.unobserved_calls import read_unobserved
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ MAX_CHECK_SECONDS = 5.0
 
 _PROGRESS_STEPS = 10_000
 """SQLite's steps between two looks at the clock: some tenths of a millisecond."""
-
-_COUNTS = "SELECT state, count(*) FROM spans GROUP BY state"
 
 _OLDEST_PENDING = "SELECT min(recorded_ns) FROM spans WHERE state = 'pending'"
 
@@ -74,7 +73,7 @@ def survey_store(path: Path, *, is_in_use: bool) -> StoreSurvey:
         StoreError: one of its children says why it cannot be read.
     """
     with contextlib.closing(open_untouched(path)) as connection, explain_sqlite_errors(path):
-        counts = dict(connection.execute(_COUNTS).fetchall())
+        counts = dict(connection.execute(COUNT_STATES).fetchall())
         (oldest_ns,) = connection.execute(_OLDEST_PENDING).fetchone()
         errors = [connection.execute(_LAST_ERROR, (s,)).fetchone() for s in ("pending", "rejected")]
         pending_error, rejected_error = (row and row[0] for row in errors)

@@ -25,6 +25,9 @@ _CHANGE = f"UPDATE tally SET {', '.join(f'{state} = {state} + :{state}' for stat
 
 _NONE = dict.fromkeys(_COUNTED, 0)
 
+COUNT_STATES: Final = "SELECT state, count(*) FROM spans GROUP BY state"
+"""Counts what the tally should say."""
+
 MAX_COUNT: Final = 1 << 53
 """A greater count is damage, as is a negative one."""
 

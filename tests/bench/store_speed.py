@@ -136,7 +136,7 @@ def measure_reads(store: Path, rounds: int) -> list[Reading]:
         return taken
 
     with open_calls(store) as reader:
-        [long] = reader.latest(1)
+        [long] = reader.page(1).rows
 
     def command(*arguments: str) -> Callable[[], _Taken]:
         return lambda: _run(*arguments, "--store", str(store))

@@ -72,7 +72,7 @@ def test_an_sdk_needs_no_configuration(
     status, out, err = runs.run("run", "--name", "sdk", "--", *command)
     assert (status, out) == (0, ANSWER), err
     with open_calls(runs.store) as reader:
-        [summary] = reader.latest(9)
+        [summary] = reader.page(9).rows
     assert (summary.name, summary.outcome) == (span_name, "completed")
     assert [run for run, _ in runs.calls()] == ["sdk"]
     assert "spantap: 1 call;" in err

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from proxy.upstream.connection import UpstreamConnection
-from proxy.upstream.dialler import IdleConnections
 from proxy.upstream.errors import (
     ConnectTimeoutError,
     ForwardProxyError,
@@ -24,6 +23,7 @@ from proxy.upstream.errors import (
     UpstreamUnreachableError,
 )
 from proxy.upstream.forward_proxy import encode_credentials
+from proxy.upstream.idle_connections import IdleConnections
 
 if TYPE_CHECKING:
     from yarl import URL

@@ -100,9 +100,9 @@ async def test_the_quick_start_does_what_it_says(serve: str, tmp_path: Path) -> 
                 answer = await run(here, tmp_path, environment)
                 with open_calls(store) as reader:
                     await asyncio.to_thread(
-                        wait_until, lambda: bool(reader.latest(1)), SPAN_SECONDS, "a span"
+                        wait_until, lambda: bool(reader.page(1).rows), SPAN_SECONDS, "a span"
                     )
-                    [span] = reader.latest(2)
+                    [span] = reader.page(2).rows
                 assert span.span_id[: len(ID)] in await run(look, tmp_path, environment)
                 shown = await run(show.replace(ID, span.span_id[: len(ID)]), tmp_path, environment)
                 assert answer.strip() in shown

@@ -316,7 +316,7 @@ def test_spans_are_exported_before_the_run_ends(runs: Runs) -> None:
         status, _, err = runs.python("ask()", OTEL_EXPORTER_OTLP_ENDPOINT=sink.url)
         assert status == 0, err
         with open_calls(runs.store) as reader:
-            [span] = reader.latest(2)
+            [span] = reader.page(2).rows
         assert (sink.accepted, span.state.value) == ([span.span_id], "delivered")
 
 

@@ -58,7 +58,7 @@ def ask(port: int, path: str = "/v1/chat/completions") -> int:
 def outcomes(store: Path) -> list[str]:
     """Of the spans in a store, newest first."""
     with open_calls(store) as reader:
-        return [str(row.outcome) for row in reader.latest(10)]
+        return [str(row.outcome) for row in reader.page(10).rows]
 
 
 def test_a_start_tells_what_the_store_has_lost(upstream: str, tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_a_second_signal_ends_at_once(upstream: str, tmp_path: Path) -> None:
         os.kill(spantap.pid, signal.SIGINT)
         assert spantap.wait() == 0, spantap.log
     with open_calls(spantap.store) as reader:
-        assert [row.state.value for row in reader.latest(10)] == ["pending"]
+        assert [row.state.value for row in reader.page(10).rows] == ["pending"]
 
 
 def test_at_the_limit_of_open_files_the_log_stays_readable(upstream: str, tmp_path: Path) -> None:

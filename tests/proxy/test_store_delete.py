@@ -151,7 +151,7 @@ def test_rule_4_a_reader_that_keeps_the_log_is_told(
     monkeypatch.setattr("proxy.commands.store.delete.HINDERED_SECONDS", 0.001)
     with open_calls(run.store) as reader:
         connection_of(reader).execute("BEGIN")
-        reader.latest(1)
+        reader.page(1)
         ran = run("delete", "user:ann-canary", "--yes")
         assert (ran.status, ran.out) == (1, "deleted 3 calls\n")
         assert "spantap store compact" in ran.err

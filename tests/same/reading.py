@@ -75,12 +75,10 @@ def _read_page(page: Server, ids: list[str], times: str) -> Iterator[tuple[str, 
         yield from _ask(page, f"stats?{times}&{urlencode({'filter': words})}", "")
     for span_id in _thin_out(ids, _SHOWN_ON_PAGE):
         yield from _read_call(page, span_id)
-    yield from _ask(page, "conversations?lone=true&limit=100", "before")
-    numbers = list[int]()
-    for name, told in _ask(page, "conversations?limit=100", "before"):
-        yield name, told
-        found = read_json(told.partition(" ")[2]).get("conversations", ())
-        numbers += [one["number"] for one in found]
+    yield "conversations, lone ones too", "\n".join(_list(page, "conversations", lone="true"))
+    found = _list(page, "conversations")
+    yield "conversations", "\n".join(found)
+    numbers = [read_json(one)["number"] for one in found if one.startswith("{")]
     for number in _thin_out(numbers, _CONVERSATIONS):
         for path in ("", "/transcript", "/context"):
             yield from _ask(page, f"conversations/{number}{path}", "after")
@@ -98,17 +96,19 @@ def _read_call(page: Server, span_id: str) -> Iterator[tuple[str, str]]:
 
 
 def _search(page: Server, path: str, words: str) -> tuple[str, str]:
-    """Search to the end: how much of it each answer has is a matter of time.
+    return f"search {path} {words}", "\n".join(_list(page, path, filter=words))
 
-    A conversation may be found on two pages.
+
+def _list(page: Server, path: str, **query: str) -> list[str]:
+    """List to the end: how much of it each answer has is a matter of time.
+
+    A search for texts may find a conversation on two pages.
     """
     found = list[str]()
-    for _, told in _ask(page, f"{path}?{urlencode({'filter': words, 'limit': 100})}", "before"):
+    for _, told in _ask(page, f"{path}?{urlencode({**query, 'limit': 100})}", "before"):
         status, _, text = told.partition(" ")
         found += map(json.dumps, read_json(text)[path] if status == "200" else [told])
-    if path == "conversations":
-        found = [*dict.fromkeys(found)]
-    return f"search {path} {words}", "\n".join(found)
+    return [*dict.fromkeys(found)] if path == "conversations" else found
 
 
 def _ask(page: Server, path: str, turns_by: str) -> Iterator[tuple[str, str]]:

@@ -92,7 +92,7 @@ def running(store: Store, endpoint: str, protocol: str = "http/protobuf") -> Ite
 def summaries(store: Store) -> dict[str, SpanSummary]:
     """What became of each span, by span id."""
     with open_calls(store.path) as reader:
-        return {summary.span_id: summary for summary in reader.latest(1000)}
+        return {summary.span_id: summary for summary in reader.page(1000).rows}
 
 
 def in_state(store: Store, state: SpanState) -> set[str]:

@@ -140,7 +140,7 @@ def test_a_row_has_the_columns_of_its_call(tmp_path: Path) -> None:
             service.feed(frame)
         service.commit()
     with open_calls(tmp_path / "spans.db") as reader:
-        (summary,) = reader.latest(1)
+        (summary,) = reader.page(1).rows
         (sums,) = reader.aggregate("model", "upstream").groups
     assert summary.columns == CallColumns(
         kind="LLM",

@@ -8,11 +8,17 @@ number, all rows are read once: some tenths of a second for a million rows.
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from telemetry.reading.engine import LAST_SEQ, Page
 from telemetry.reading.sqlite.conditions import COLUMNS
-from telemetry.reading.sqlite.walking import find_newest, find_oldest, walk_back, walk_on
+from telemetry.reading.sqlite.walking import (
+    STEP_ROWS,
+    find_newest,
+    find_oldest,
+    walk_back,
+    walk_on,
+)
 from telemetry.store.summaries import SUMMARY_COLUMNS, choose_facts, make_summary
 
 if TYPE_CHECKING:
@@ -21,9 +27,6 @@ if TYPE_CHECKING:
 
     from telemetry.reading.sqlite.conditions import Chosen
     from telemetry.store.rows import SpanSummary
-
-STEP_ROWS: Final = 5_000
-"""Rows of a conversation or a run in one read: some 25 ms where they lie far from each other."""
 
 
 def select(

@@ -19,7 +19,7 @@ from telemetry.facts import RANKED
 from telemetry.reading.engine import Times
 from telemetry.reading.sqlite.conditions import COLUMNS
 from telemetry.reading.sqlite.summing import write_group
-from telemetry.reading.sqlite.walking import walk_back
+from telemetry.reading.sqlite.walking import find_newest, find_oldest, walk_back
 
 if TYPE_CHECKING:
     import sqlite3
@@ -68,9 +68,7 @@ def choose_numbers(
             only where numbers lie far apart, or calls are few.
         after: all of them have a greater number.
     """
-    # One statement for both would read all rows.
-    (first,) = connection.execute("SELECT min(seq) FROM spans").fetchone()
-    (last,) = connection.execute("SELECT max(seq) FROM spans").fetchone()
+    first, last = find_oldest(connection), find_newest(connection)
     (rows,) = connection.execute("SELECT count(*) FROM spans").fetchone()
     if first is None:
         return ()  # all is gone but the sums by minute, which a disk may have damaged

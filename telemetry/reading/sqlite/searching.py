@@ -20,7 +20,8 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from telemetry.reading.engine import SearchStep
+from telemetry.reading.engine import LAST_SEQ, SearchStep
+from telemetry.reading.sqlite.walking import find_newest, find_oldest
 from telemetry.store.checksum import is_whole
 from telemetry.store.parts.piece_search import PieceSearch
 from telemetry.store.parts.recipe import RECIPE_MARK
@@ -40,8 +41,6 @@ STEP_SECONDS = 0.05
 STEP_NUMBERS = 20_000
 """Numbers per step, whose columns are read in some milliseconds where none fits."""
 
-_LAST_SEQ = (1 << 63) - 1
-
 # CROSS: the planner keeps this order of the tables.
 _READ = """
 SELECT seq, CAST(span AS BLOB), checksum
@@ -54,10 +53,6 @@ _PART = """
 SELECT part, CAST(size_bytes AS INTEGER) FROM {spans} WHERE seq = ? AND part IS NOT NULL
 """
 
-_OLDEST = "SELECT min(seq) FROM spans"
-
-_NEWEST = "SELECT max(seq) FROM spans WHERE seq <= ?"
-
 _TIME_BACK_TO = "SELECT start_ns FROM spans WHERE seq >= ? ORDER BY seq LIMIT 1"
 
 
@@ -67,7 +62,7 @@ def search(
     *,
     where: str = "1",
     values: Sequence[str | int | float] = (),
-    before: int | None = None,
+    before: int = LAST_SEQ,
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
 ) -> Iterator[SearchStep]:
     """Search the spans of a store, newest first, in bounded steps.
@@ -86,55 +81,77 @@ def search(
     Raises:
         sqlite3.Error: the store cannot be read.
     """
-    wanted = [WantedText(text) for text in texts]
-    pieces = PieceSearch(connection, wanted)
-    statement = _READ.format(spans=name_spans(connection, uses_indexes=False), where=where)
-    part_of = _PART.format(spans=name_spans(connection))
-    at = _LAST_SEQ if before is None else before - 1
-    spans = size_bytes = 0
-    is_done = False
+    reading = _Search(connection, texts, where, values)
+    at, is_done = before - 1, False
     while not is_done:
-        until_ns = monotonic_ns() + int(STEP_SECONDS * 1e9)
-        (oldest,) = connection.execute(_OLDEST).fetchone()
-        (newest,) = connection.execute(_NEWEST, (at,)).fetchone()
-        at = newest or 0  # over a gap, however long
-        since = max(oldest or 0, at - STEP_NUMBERS + 1)
-        hits: list[int] = []
-        count, back_to = 0, since
-        cursor = connection.execute(statement, (since, at, *values, STEP_SPANS))
-        with contextlib.closing(cursor):  # the read ends here, though rows are left
-            for seq, span, checksum in cursor:
-                count += 1
-                if not isinstance(span, bytes):  # a disk damaged it
-                    is_hit = False
-                elif span[:1] == RECIPE_MARK and (
-                    row := connection.execute(part_of, (seq,)).fetchone()
-                ):
-                    size_bytes += row[1] if isinstance(row[1], int) else 0
-                    is_own = isinstance(row[0], int)
-                    is_hit = is_own and is_whole(pieces.find(row[0], span), checksum)
-                else:
-                    size_bytes += len(span)
-                    is_hit = _holds(span, wanted) and is_whole(span, checksum)
-                if is_hit:
-                    hits.append(seq)
-                if count == STEP_SPANS or monotonic_ns() >= until_ns:
-                    back_to = seq
-                    break
-        spans += count
+        oldest = find_oldest(connection) or 0
+        at = find_newest(connection, at)  # over a gap, however long
+        since = max(oldest, at - STEP_NUMBERS + 1)
+        hits, back_to = reading.step(since, at, monotonic_ns)
         at = back_to - 1
-        is_done = at < (oldest or 0)
+        is_done = at < oldest
         moment = connection.execute(_TIME_BACK_TO, (back_to,)).fetchone()
         yield SearchStep(
             hits=tuple(hits),
             back_to=back_to,
             back_to_ns=moment[0] if moment and isinstance(moment[0], int) else None,
-            spans=spans,
-            size_bytes=size_bytes,
+            spans=reading.spans,
+            size_bytes=reading.size_bytes,
             is_done=is_done,
         )
 
 
-def _holds(span: bytes, wanted: Sequence[WantedText]) -> bool:
-    lowered = span.lower()
-    return all(text.is_in(lowered) for text in wanted)
+class _Search:
+    """A search under way.
+
+    Attributes:
+        spans: how many spans it has read.
+        size_bytes: how many bytes.
+    """
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        texts: Sequence[str],
+        where: str,
+        values: Sequence[str | int | float],
+    ) -> None:
+        self._connection = connection
+        self._wanted = [WantedText(text) for text in texts]
+        self._pieces = PieceSearch(connection, self._wanted)
+        self._statement = _READ.format(
+            spans=name_spans(connection, uses_indexes=False), where=where
+        )
+        self._values = values
+        self._part_of = _PART.format(spans=name_spans(connection))
+        self.spans = self.size_bytes = 0
+
+    def step(
+        self, since: int, until: int, monotonic_ns: Callable[[], int]
+    ) -> tuple[list[int], int]:
+        """Search the spans with these numbers; return the hits, and the last number read."""
+        until_ns = monotonic_ns() + int(STEP_SECONDS * 1e9)
+        hits: list[int] = []
+        values = (since, until, *self._values, STEP_SPANS)
+        cursor = self._connection.execute(self._statement, values)
+        with contextlib.closing(cursor):  # the read ends here, though rows are left
+            for count, (seq, span, checksum) in enumerate(cursor, 1):
+                self.spans += 1
+                if self._is_hit(seq, span, checksum):
+                    hits.append(seq)
+                if count == STEP_SPANS or monotonic_ns() >= until_ns:
+                    return hits, seq
+        return hits, since
+
+    def _is_hit(self, seq: int, span: object, checksum: object) -> bool:
+        if not isinstance(span, bytes):  # a disk damaged it
+            return False
+        if span[:1] == RECIPE_MARK and (
+            row := self._connection.execute(self._part_of, (seq,)).fetchone()
+        ):
+            part, size_bytes = row
+            self.size_bytes += size_bytes if isinstance(size_bytes, int) else 0
+            return isinstance(part, int) and is_whole(self._pieces.find(part, span), checksum)
+        self.size_bytes += len(span)
+        lowered = span.lower()
+        return all(text.is_in(lowered) for text in self._wanted) and is_whole(span, checksum)

@@ -9,7 +9,7 @@ Rules:
 2. A number has the limits that it has in the sums by minute.
 3. Where a time is given, minutes are read :data:`STEP_MINUTES` at a time and rows
    :data:`STEP_NUMBERS` numbers at a time, the newest first. The rows of a conversation are read
-   :data:`STEP_ROWS` at a time, by their index.
+   :data:`~.walking.STEP_ROWS` at a time, by their index.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from telemetry.fact import Form
 from telemetry.facts import GROUPED, LIST_BASIS, SUMMED
 from telemetry.reading.engine import AMOUNTS, LAST_SEQ
-from telemetry.reading.sqlite.walking import walk_back
+from telemetry.reading.sqlite.walking import STEP_ROWS, walk_back
 from telemetry.store.calls import IS_CALL, IS_DERIVED
 from telemetry.store.minutes import (
     IS_MINUTE,
@@ -44,9 +44,6 @@ STEP_MINUTES: Final = 1_440
 
 STEP_NUMBERS: Final = 50_000
 """Numbers whose rows are summed up at a time: some 30 ms where a condition is asked of each."""
-
-STEP_ROWS: Final = 5_000
-"""Rows of a conversation in one read: some 25 ms where they lie far from each other."""
 
 _LAST_MINUTE: Final = LAST_SEQ // MINUTE_NS
 
@@ -234,8 +231,8 @@ def _write(
     write: Callable[[Group], str] = write_group,
 ) -> str:
     of_calls = _OF_ROWS | _OF_CALLS if chosen.is_calls else _OF_ROWS
-    told = ", ".join((*map(write, by), *(of_calls[name] for name in names)))
-    return f"SELECT {told} {source}{_write_groups(by)}"
+    columns = ", ".join((*map(write, by), *(of_calls[name] for name in names)))
+    return f"SELECT {columns} {source}{_write_groups(by)}"
 
 
 def _write_groups(by: Sequence[Group]) -> str:

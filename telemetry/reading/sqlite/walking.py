@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 STEP_NUMBERS: Final = 100_000
 """Numbers whose rows are held against a condition in one read: some 25 ms, 50 for a pattern."""
 
+STEP_ROWS: Final = 5_000
+"""Rows of a conversation or a run in one read: some 25 ms where they lie far from each other."""
+
 CLOCK_SLACK_NS: Final = 3_600_000_000_000
 """An hour: the most that a person, or a wrong time zone, sets a clock back."""
 

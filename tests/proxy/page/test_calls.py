@@ -34,7 +34,7 @@ async def test_rows_are_those_of_the_terminal_newest_first(tmp_path: Path) -> No
     async with serve_api(store) as api:
         told = await api.get("calls")
     with open_calls(store) as reader:
-        assert told["calls"] == [build_summary_record(row) for row in reader.latest(10)]
+        assert told["calls"] == [build_summary_record(row) for row in reader.page(10).rows]
     assert (told["next"], told["searched_to"], told["complete"]) == (None, None, True)
 
 

@@ -176,7 +176,7 @@ def test_a_stop_loses_nothing_of_what_telemetry_is_behind_with(tmp_path: Path) -
         wait_until(lambda: not measure_spool(spool_folder(spantap.store)), 30, "all is read")
         assert spantap.terminate() == 0, spantap.log
         with open_calls(spantap.store) as reader:
-            assert [row.outcome for row in reader.latest(20)] == ["completed"] * 12
+            assert [row.outcome for row in reader.page(20).rows] == ["completed"] * 12
 
 
 def test_what_waits_in_the_spool_is_a_number(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_signal_to_all_processes_ends_them_in_order(
         assert read_end(client).endswith(b"0\r\n\r\n")
         wait_until(lambda: not spantap.is_running(), 30, "it ends")
         with open_calls(spantap.store) as reader:
-            assert [row.outcome for row in reader.latest(2)] == ["completed"]
+            assert [row.outcome for row in reader.page(2).rows] == ["completed"]
 
 
 def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_second_signal_while_draining_cuts_what_is_open(tmp_path: Path) -> Non
         assert spantap.is_running()
         assert spantap.terminate() == 0, spantap.log  # within a minute
         with open_calls(spantap.store) as reader:
-            assert [row.outcome for row in reader.latest(2)] == ["drain_deadline"]
+            assert [row.outcome for row in reader.page(2).rows] == ["drain_deadline"]
 
 
 @pytest.mark.skipif(not is_long(), reason="takes half a minute: run `make faults`")
@@ -361,4 +361,4 @@ def test_an_orphaned_worker_takes_no_further_request(tmp_path: Path) -> None:
         wait_until(lambda: not any(map(is_running, pids)), 30, "all have ended")
         assert list(Path(scratch).iterdir()) == []
         with open_calls(spantap.store) as reader:
-            assert [row.outcome for row in reader.latest(9)] == ["completed"]
+            assert [row.outcome for row in reader.page(9).rows] == ["completed"]

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.upstream.connection import UpstreamConnection
-from proxy.upstream.dialler import IdleConnections
+from proxy.upstream.idle_connections import IdleConnections
 
 if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse

@@ -12,7 +12,7 @@ import pytest
 import trustme
 from yarl import URL
 
-from proxy.upstream import dialler
+from proxy.upstream import dialler, idle_connections
 from proxy.upstream.dialler import Dialler
 from proxy.upstream.errors import UpstreamClosedError, UpstreamUnreachableError
 from proxy.upstream.request import UpstreamTimeouts
@@ -148,7 +148,7 @@ async def test_an_idle_connection_ends_when_its_time_is_over(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each at its time: two that were used one after the other, and then wait both."""
-    monkeypatch.setattr(dialler, "KEEP_IDLE_SECONDS", 0.5)  # a busy machine takes some
+    monkeypatch.setattr(idle_connections, "KEEP_IDLE_SECONDS", 0.5)  # a busy machine takes some
     ended: list[int] = []
     both = asyncio.Event()
 

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from telemetry.fact import Form
 from telemetry.facts import FACTS, GROUPED, RANKED, SUMMED
 from telemetry.finding.where import Rows
 from telemetry.reading.engine import LAST_SEQ, Amounts, Failure, Notable, Page, SearchStep, Times
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     Amount = Callable[[list[SpanSummary]], Any]
 
 _GET = {fact.name: fact.get for fact in FACTS}
-_TEXTS = {*GROUPED.values()}
+_MOST = {Form.COUNT: MAX_TOKENS, Form.DOLLARS: MAX_COST_USD}
 
 _of_call: Fit = lambda row: is_call(row.columns.kind)  # noqa: E731 - as those below
 _has_failed: Fit = lambda row: row.status == "ERROR"  # noqa: E731
@@ -57,8 +58,7 @@ _AMOUNTS: dict[str, Amount] = {
     "calls": _number(_of_call),
     "errors": _number(_has_failed),
     "failed_calls": _number(_of_call, _has_failed),
-    **{fact.name: _total(fact.get, MAX_TOKENS) for fact in SUMMED},
-    "cost_usd": _total(_GET["cost_usd"], MAX_COST_USD),
+    **{fact.name: _total(fact.get, _MOST[fact.form]) for fact in SUMMED},
     "priced": _number(lambda row: row.columns.cost_usd is not None),
     "list_usd": _total(
         lambda row: row.columns.cost_usd if row.columns.cost_basis == "list" else None,
@@ -82,7 +82,7 @@ _AMOUNTS: dict[str, Amount] = {
 
 
 def _read_key(row: SpanSummary, by: Sequence[Group]) -> tuple[Any, ...]:
-    read = _GET | {name: lambda row, get=_GET[name]: get(row) or "" for name in _TEXTS}
+    read = _GET | {name: lambda row, get=_GET[name]: get(row) or "" for name in GROUPED.values()}
     return tuple(row.start_ns // 10**9 // g if isinstance(g, int) else read[g](row) for g in by)
 
 

@@ -67,7 +67,7 @@ def test_lists_and_counts_have_calls_alone(reader: Calls) -> None:
     assert [row.span_id for row in reader.rows(reader.walk())] == calls
     assert [row.span_id for row in reader.since(0)] == calls
     assert [one.summary.span_id for one in reader.newest(9)] == calls
-    assert [row.span_id for row in reader.latest(9)] == calls[::-1]
+    assert [row.span_id for row in reader.page(9).rows] == calls[::-1]
     slow = reader.numbers(9, "duration_ns")
     assert [row.columns.kind for row in reader.rows(slow)] == ["LLM"] * 3 + [None]
     assert sum(len(step.hits) for step in reader.that(where("ChatCompletion")).search()) == len(

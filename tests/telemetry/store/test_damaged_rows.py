@@ -82,7 +82,7 @@ def test_no_number_of_a_part_ends_a_search(whole: Path, tmp_path: Path, value: s
         texts = (where('"rainy day"'), where('"third line"'))
         steps = [step for text in texts for step in reader.that(text).search()]
         spans = {
-            row.span_id for row in reader.latest(100) for step in steps if row.seq in step.hits
+            row.span_id for row in reader.page(100).rows for step in steps if row.seq in step.hits
         }
     assert set(SPARED) <= spans
 
@@ -154,7 +154,7 @@ def test_a_row_of_no_state_is_set_aside_and_counted(
     )
     assert f"{DAMAGED_ROWS} rows of the store" in caplog.text
     with open_calls(path).all_rows() as reader:
-        rows = reader.latest(100)
+        rows = reader.page(100).rows
     assert {row.last_error for row in rows if row.state is SpanState.REJECTED} == {DAMAGED_WORDS}
 
 

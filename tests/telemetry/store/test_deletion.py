@@ -183,7 +183,7 @@ def test_a_reader_keeps_the_log(path: Path) -> None:
         store.add(make_rows(range(5)))
         with open_calls(path) as reader:
             connection_of(reader).execute("BEGIN")
-            reader.latest(1)
+            reader.page(1)
             store.delete([1])
             assert not store.compact(gives_back=True).is_folded
         assert store.compact(gives_back=True).is_folded

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +22,6 @@ from telemetry.store.minutes import (
     MAX_COST_USD,
     MAX_TOKENS,
     MINUTE_NS,
-    MinuteSums,
 )
 from telemetry.store.opening import connect_owner, connect_reader
 from telemetry.store.rescue import carry_over, set_aside
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
     from telemetry.store.rows import SpanRow, SpanStatus
 
-FOREVER = 1 << 40
-
 COUNTED = f"""
 SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), count(*),
     count(*) FILTER (WHERE status = 'ERROR'), total(prompt_tokens), total(completion_tokens),
@@ -48,6 +45,33 @@ SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), coun
     total(saved_usd), total(cost_usd) FILTER (WHERE cost_basis = 'list')
 FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
+
+
+class MinuteSums(NamedTuple):
+    """The sums of calls of one model and one upstream that began in one minute."""
+
+    minute: int
+    model: str
+    upstream: str
+    calls: int
+    errors: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float
+    priced: int
+    cached_tokens: int
+    output_ms: int
+    saved_usd: float
+    list_usd: float
+
+
+SUMMED = f"SELECT {', '.join(MinuteSums._fields)} FROM minutes ORDER BY minute, model, upstream"
+
+
+def read_minutes(path: Path) -> list[MinuteSums]:
+    """All sums of a store."""
+    with closing(connect_reader(path)) as reader:
+        return [MinuteSums._make(row) for row in reader.execute(SUMMED)]
 
 
 def about(amount: float | None) -> Any:
@@ -62,8 +86,7 @@ def check(path: Path) -> list[MinuteSums]:
             MinuteSums._make((*row[:7], pytest.approx(row[7]), *row[8:11], *map(about, row[11:])))
             for row in connection.execute(COUNTED)
         ]
-    with closing(connect_reader(path)) as reader:
-        summed = store_minutes.read_minutes(reader, 0, FOREVER)
+    summed = read_minutes(path)
     assert summed == counted
     return summed
 
@@ -186,7 +209,7 @@ def test_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
         store.add([call(number) for number in (1, 2, 3)])
     make_older(path)
     with closing(connect_reader(path)) as reader:
-        assert store_minutes.read_minutes(reader, 0, FOREVER) == []
+        assert store_minutes.find_first_minute(reader) is None
     with Store.open(path, delivers=False) as store:
         store.add([call(4)])
         assert [sums.calls for sums in check(path)] == [1]
@@ -209,17 +232,16 @@ def test_spans_that_were_carried_over_are_in_no_sum(path: Path, tmp_path: Path) 
 
 
 def test_a_call_belongs_to_the_minute_of_its_beginning(path: Path) -> None:
-    """A reader asks for a range of them; the end is not in it."""
+    """However long it took."""
     with Store.open(path) as store:
         store.add(
             [call(5, took_ns=MINUTE_NS), call(6), call(12, model=None, columns=CallColumns())]
         )
-    with closing(connect_reader(path)) as reader:
-        assert [(s.minute, s.upstream) for s in store_minutes.read_minutes(reader, 0, 2)] == [
-            (0, "up-1"),
-            (1, "up-0"),
-        ]
-        assert [s[:4] for s in store_minutes.read_minutes(reader, 2, 3)] == [(2, "", "", 1)]
+    assert [sums[:4] for sums in read_minutes(path)] == [
+        (0, "gpt-4o-mini", "up-1", 1),
+        (1, "gpt-4o-mini", "up-0", 1),
+        (2, "", "", 1),
+    ]
 
 
 def test_no_count_breaks_a_sum(path: Path) -> None:
@@ -232,8 +254,7 @@ def test_no_count_breaks_a_sum(path: Path) -> None:
             for n, cost in enumerate(costs)
         ]
         assert store.add(rows) == len(rows)
-        with closing(connect_reader(path)) as reader:
-            (sums,) = store_minutes.read_minutes(reader, 0, FOREVER)
+        (sums,) = read_minutes(path)
         assert sums.prompt_tokens == sums.completion_tokens == len(rows) * MAX_TOKENS
         assert sums.cost_usd == 3 * MAX_COST_USD
         store.prune(FOREVER_NS)

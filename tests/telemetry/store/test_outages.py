@@ -109,7 +109,7 @@ def test_kept_spans_go_on_a_full_disk(path: Path) -> None:
         kept = store.counts().kept
         assert 200 < kept < 300
     with open_calls(path) as reader:
-        newest = [summary.span_id for summary in reader.latest(1000)]
+        newest = [summary.span_id for summary in reader.page(1000).rows]
     assert newest == [span_id(number) for number in range(499, 499 - kept, -1)]
 
 

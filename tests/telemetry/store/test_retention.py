@@ -243,5 +243,5 @@ def test_retention_takes_rejected_and_kept_before_pending(path: Path) -> None:
         assert counts.rejected == 0
         assert counts.kept > 0
     with open_calls(path) as reader:
-        states = {summary.state for summary in reader.latest(100)}
+        states = {summary.state for summary in reader.page(100).rows}
     assert states == {SpanState.PENDING, SpanState.KEPT}

@@ -67,7 +67,7 @@ def test_kill_keeps_what_was_committed(path: Path) -> None:
         assert refused.value.holder_pid == owner.pid
         owner.send_signal(signal.SIGKILL)
     with open_calls(path) as reader:
-        assert len(reader.latest(1000)) == 100
+        assert len(reader.page(1000).rows) == 100
     with Store.open(path) as store:
         assert taken(store) == [span_id(number) for number in range(1, 101)]
 
@@ -156,7 +156,7 @@ def test_text_and_numbers_that_sqlite_cannot_hold(store: Store) -> None:
     )
     assert store.add([row]) == 1
     with open_calls(store.path) as reader:
-        summary = reader.latest(1)[0]
+        summary = reader.page(1).rows[0]
     assert summary.model == "gpt-?"
     assert (summary.prompt_tokens, summary.completion_tokens) == (None, None)
     assert summary.total_tokens == 7
@@ -167,7 +167,7 @@ def test_a_column_of_a_type_that_sqlite_does_not_know_is_left_out(store: Store) 
     columns = CallColumns(session={"a": 1}, retry=2, cost_usd=0.5)  # type: ignore[arg-type]
     assert store.add([make_row(1), msgspec.structs.replace(make_row(2), columns=columns)]) == 2
     with open_calls(store.path) as reader:
-        told = reader.latest(1)[0].columns
+        told = reader.page(1).rows[0].columns
     assert (told.session, told.retry, told.cost_usd) == (None, 2, 0.5)
 
 
@@ -236,7 +236,7 @@ def test_retry_waits_for_its_time(store: Store) -> None:
     assert store.read_due(10, MANY_BYTES, 49) == []
     assert len(store.read_due(10, MANY_BYTES, 50)) == 1
     with open_calls(store.path) as reader:
-        summary = reader.latest(1)[0]
+        summary = reader.page(1).rows[0]
     assert (summary.state, summary.attempts, summary.next_try_ns) == (SpanState.PENDING, 1, 50)
     assert summary.last_error == "HTTP 503: busy"
 
@@ -260,7 +260,7 @@ def test_delivered_and_rejected_are_settled(store: Store) -> None:
     store.mark_delivered([second])
     assert taken(store) == []
     with open_calls(store.path) as reader:
-        rejected, delivered = reader.latest(2)
+        rejected, delivered = reader.page(2).rows
     assert (delivered.state, delivered.last_error) == (SpanState.DELIVERED, None)
     assert (rejected.state, rejected.attempts) == (SpanState.REJECTED, 1)
     assert rejected.last_error == "x" * MAX_ERROR_CHARS

@@ -39,7 +39,7 @@ def test_summary_holds_what_was_recorded(store: Store, reader: Calls) -> None:
     """A summary is the row without its bytes, and with its fate."""
     row = replace(make_row(1), columns=FULL_COLUMNS)
     store.add([row])
-    summary = dataclasses.asdict(reader.latest(1)[0])
+    summary = dataclasses.asdict(reader.page(1).rows[0])
     recorded = msgspec.structs.asdict(row)
     span = recorded.pop("span")
     del recorded["kept_call"]  # which readers do not read
@@ -57,10 +57,10 @@ def test_summary_holds_what_was_recorded(store: Store, reader: Calls) -> None:
 def test_pages_of_the_newest(store: Store, reader: Calls) -> None:
     """Pages go from new to old, and one begins where the last ended, whatever is added."""
     store.add(make_rows(range(1, 6)))
-    first = reader.latest(2)
+    first = reader.page(2).rows
     store.add([make_row(6)])
-    second = reader.latest(10, before=first[-1].seq)
-    ids = [summary.span_id for summary in first + second]
+    second = reader.page(10, before=first[-1].seq).rows
+    ids = [summary.span_id for summary in (*first, *second)]
     assert ids == [span_id(number) for number in (5, 4, 3, 2, 1)]
 
 
@@ -80,7 +80,7 @@ def test_following(store: Store, reader: Calls) -> None:
 def test_limits_are_bounded(store: Store, reader: Calls, limit: int) -> None:
     """No limit makes a read long, a negative one neither."""
     store.add(make_rows(range(calls.ROWS_OF_A_READ + 1)))
-    assert len(reader.latest(limit)) == max(0, min(limit, calls.ROWS_OF_A_READ))
+    assert len(reader.after(0, limit)) == max(0, min(limit, calls.ROWS_OF_A_READ))
 
 
 @pytest.mark.parametrize("limit", [1, 9, 10, 11, 25, 30, 99])
@@ -230,7 +230,7 @@ def test_reading_after_a_clean_end(store: Store) -> None:
     store.add([make_row(1)])
     store.close()
     with open_calls(store.path) as reader:
-        assert len(reader.latest(10)) == 1
+        assert len(reader.page(10).rows) == 1
 
 
 def test_no_store(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from telemetry.finding.filter import parse_filter
-from telemetry.reading.engine import SearchStep
+from telemetry.reading.engine import LAST_SEQ, SearchStep
 from telemetry.reading.sqlite import searching
 from telemetry.reading.sqlite.conditions import write_where
 from telemetry.reading.sqlite.searching import STEP_SECONDS, STEP_SPANS, search
@@ -175,9 +175,9 @@ def test_rule_2_what_comes_and_goes_meanwhile(store: Store, connection: sqlite3.
     assert found + [seq for step in steps for seq in step.hits] == [5, 4]
 
 
-@pytest.mark.parametrize("before", [None, 5, 1, -7])
+@pytest.mark.parametrize("before", [LAST_SEQ, 5, 1, -7])
 def test_an_empty_store_takes_one_step(
-    store: Store, connection: sqlite3.Connection, before: int | None
+    store: Store, connection: sqlite3.Connection, before: int
 ) -> None:
     """Which has found nothing."""
     (step,) = search(connection, ["x"], before=before)
