@@ -138,6 +138,46 @@ async def test_no_credential_is_recorded_or_logged(
     assert found(caplog.text) == set()
 
 
+NOT_RECORDED = {
+    "Set-Cookie": f"session={plant('cookie')}",
+    "OpenAI-Organization": plant("organization"),
+    "OpenAI-Project": plant("project"),
+    "anthropic-organization-id": plant("organizationid"),
+    "X-Forwarded-For": plant("address"),
+    "Via": plant("via"),
+    "x-codex-turn-state": plant("state"),
+    "X-Acme": plant("unheardof"),
+}
+"""Fields of either head that are on no list."""
+
+
+@pytest.mark.parametrize("setting", ["default", "none", "x-team"])
+async def test_fields_of_heads_hold_no_secret(
+    setting: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither one that is on no list, nor a key that a listed one quotes, repeats or looks like."""
+    caplog.set_level(logging.DEBUG)
+    key = plant("authorization")
+    others = "".join(f"{name}: {value}\r\n" for name, value in NOT_RECORDED.items())
+    looks_like = f"sk-{plant('form')}"
+    listed = f"X-Request-Id: r-{key}\r\nX-Request-Id: {looks_like}\r\n" * 20
+    listed += f"User-Agent: \xe9 {looks_like}\r\nServer-Timing: a;desc=\xfc{key}\r\n"
+    said = (others + listed).encode("latin-1")
+
+    async with (
+        ScriptedUpstream(lambda one: one.answer(head=said)) as upstream,
+        running_proxy(upstream.url, record_headers=(setting,)) as running,
+    ):
+        head = f"Authorization: Bearer {key}\r\n".encode() + said
+        answer = await ask(running.address, request_bytes(head=head))
+        exchange = await running.sink.wait_for()
+    assert answer.status == 200
+    assert found(answer.raw.decode("latin-1")) >= found(others), "it is relayed as it came"
+    assert found(exchange.heads) == found(caplog.text) == set()
+    # The program and the id of the call are shown as they came, unless a pattern finds something.
+    assert found(tell_span(exchange)) <= {"form"}
+
+
 async def test_our_own_errors_hold_no_credential(caplog: pytest.LogCaptureFixture) -> None:
     """Refused for its key, for its form, or for want of an upstream."""
     caplog.set_level(logging.DEBUG)

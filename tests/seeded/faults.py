@@ -23,6 +23,11 @@ class Fault(NamedTuple):
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        "return len(plain) == len(new)",
+        "return len(plain) != len(new)",
+        "tests/telemetry/observing/test_heads.py",
+    ),
+    Fault(
         "if (own := self._forgettable.pop(number, None)) is not None:",
         "if (own := self._forgettable.pop(number, None)) is None:",
         "tests/telemetry/frames",

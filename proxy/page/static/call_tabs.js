@@ -149,7 +149,7 @@ function drawHeads({ limits, metadata }) {
       line(name), [`${Math.round(100 * left)} %`, remaining != null && limit != null && `${exact(remaining)} of ${exact(limit)}`, reset && `reset ${line(reset)}`].filter(Boolean).join(" · "),
     ])), "limits"),
     part("Request", heads.request), part("Answer", heads.response),
-    heads.left_out > 0 && el("p", { class: "dim pad" }, `${plural(heads.left_out, "more field")} of the list came and was not recorded.`),
+    heads.left_out > 0 && el("p", { class: "dim pad" }, `Not recorded: ${plural(heads.left_out, "more field")}.`),
   ];
 }
 
