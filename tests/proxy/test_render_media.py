@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from codec.apis.table import get_api
 from codec.text.jsontext import encode_json
 from proxy.commands.console import open_console
 from proxy.commands.render import print_call
+from telemetry.store.rows import CallPicture, LeftOut
 from tests.proxy.recorded_calls import make_exchange, read_call
 
 if TYPE_CHECKING:
@@ -81,3 +83,20 @@ def test_a_transcription_in_full(tmp_path: Path) -> None:
     lines = show(record(tmp_path, "audio.transcriptions", {"model": "m", "file": FILE}, said))
     assert after(lines, "request")[:2] == ["  user", "    (audio) audio/mpeg"]
     assert after(lines, "answer") == ["  assistant", "    Hello."]
+
+
+def test_a_picture_of_a_request_is_named_with_its_size_or_why_it_is_not_kept(
+    tmp_path: Path,
+) -> None:
+    """A terminal cannot draw it; the limit and the setting are named."""
+    url = "data:image/png;base64,iVBORw0KGgo" + "A" * 40_000
+    content = [{"type": "image_url", "image_url": {"url": url}}] * 2
+    asked = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    call = read_call(tmp_path / "traces.db", make_exchange(request_json=asked))
+    places = [
+        CallPicture(is_answer=False, message=0, part=0, type="image/png", size_bytes=2_097_152),
+        CallPicture(is_answer=False, message=0, part=1, size_bytes=9, left_out=LeftOut.TOO_LARGE),
+    ]
+    lines = [line.strip() for line in show(replace(call, pictures=places))]
+    assert "(image) image/png, 2.0 MiB, shown on the page" in lines
+    assert f"(image) picture, 9 bytes, not kept: {LeftOut.TOO_LARGE.words}" in lines

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from codec.text.base64_text import MAX_KEPT_CHARS, shorten_base64, shorten_base64_text
+import pytest
+
+from codec.text.base64_text import (
+    MAX_KEPT_CHARS,
+    TakenPictures,
+    shorten_base64,
+    shorten_base64_text,
+)
+from codec.text.jsontext import decode_json
+from codec.text.sse import SseDecoder
 
 LONG = "iVBORw0KGgo" + "A" * MAX_KEPT_CHARS
 
@@ -43,3 +52,52 @@ def test_either_alphabet_is_read() -> None:
     assert members == {"data": "<60004 base64 characters, image/jpeg>"}
     text = f'{{"inlineData": {{"mimeType": "image/jpeg", "data": "{picture}"}}}}'.encode()
     assert b'"data": "<60004 base64 characters, image/jpeg>"' in shorten_base64_text(text)
+
+
+PICTURES = [LONG + "B" * 300_000, LONG + "C" * 300_000, "_9j_" + "-A" * 40_000]
+"""Two of one length, and one in the other alphabet."""
+
+
+def stream(taken: TakenPictures | None, cut: int) -> tuple[list[bytes], list[dict[str, str]]]:
+    """Events with pictures that come in pieces of a size: as they are read, and shortened."""
+    shorten = shorten_base64_text if taken is None else taken.shorten_text
+    decoder = SseDecoder(limit_bytes=1 << 20, shorten=shorten)
+    data = b"".join(b'data: {"result": "%b"}\n\n' % one.encode() for one in PICTURES)
+    read = [event for at in range(0, len(data), cut) for event in decoder.feed(data[at : at + cut])]
+    values: list[dict[str, str]] = [decode_json(event.data) for event in read]
+    for value in values:
+        (shorten_base64 if taken is None else taken.shorten)(value)
+    return [event.data for event in read], values
+
+
+@pytest.mark.parametrize("cut", [700, 4_096, 65_536, 100_001, 10_000_000])
+def test_what_is_taken_out_is_kept_and_the_answer_is_as_without_it(cut: int) -> None:
+    """However the bytes are cut; the words lead to the picture."""
+    taken = TakenPictures(lambda _: True)
+    assert stream(taken, cut) == stream(None, cut)
+    assert [text for _, text in taken.kept] == PICTURES
+    assert [words for words, _ in taken.kept] == [value["result"] for value in stream(None, cut)[1]]
+
+
+def test_without_room_nothing_is_kept() -> None:
+    """Nor after it was forgotten; the answer stays as it is."""
+    taken = TakenPictures(lambda _: False)
+    assert stream(taken, 65_536) == stream(None, 65_536)
+    assert taken.kept == []
+    taken = TakenPictures(lambda _: True)
+    stream(taken, 65_536)
+    taken.forget()
+    assert stream(taken, 65_536) == stream(None, 65_536)
+    assert taken.kept == []
+
+
+def test_what_is_no_part_of_the_answer_is_dropped() -> None:
+    """An unfinished picture, before a finished one of the same length."""
+    taken = TakenPictures(lambda _: True)
+    members = [
+        decode_json(taken.shorten_text(b'{"b64_json": "%b"}' % one.encode()))
+        for one in PICTURES[:2]
+    ]
+    taken.drop(members[0])
+    taken.shorten(members[1])
+    assert [text for _, text in taken.kept] == PICTURES[1:2]

@@ -272,6 +272,26 @@ async def test_a_picture_beside_the_span_is_shown_by_its_digest(tmp_path: Path) 
     assert "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH" in limited["left_out"]
 
 
+@pytest.mark.parametrize(
+    ("secret", "told"),
+    [("", "OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH"), ("__REDACTED__", "hidden by the settings")],
+)
+async def test_no_copy_is_made_of_a_request_without_its_picture(
+    tmp_path: Path, secret: str, told: str
+) -> None:
+    """Only where a setting hides something is it said to be hidden."""
+    url = "data:image/png;base64," + base64.b64encode(PNG + bytes(40_000)).decode()
+    content = [
+        {"type": "text", "text": f"What is it? {secret}"},
+        {"type": "image_url", "image_url": {"url": url}},
+    ]
+    exchange = make_exchange(1, request_json=asking({"role": "user", "content": content}))
+    async with serve_api(make_store(tmp_path / "t.db", exchange)) as api:
+        refused = await api.ask(f"calls/{span_id_of(1)}/copy", as_="curl")
+    assert refused.status == 404
+    assert told in refused.json["error"]["message"]
+
+
 async def test_a_picture_elsewhere_is_its_address(tmp_path: Path) -> None:
     """Nothing is fetched, and no other part of a message is a picture."""
     url = "https://example.com/cat.png"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import pytest
 
 from proxy.page.api.notes import write_notes
 from proxy.reading.call import RecordedCall
+from telemetry.store.rows import CallPicture, LeftOut
 from tests.proxy.recorded_calls import make_exchange, read_call
 
 if TYPE_CHECKING:
@@ -36,3 +38,27 @@ def test_notes_say_what_the_proxy_changed(tmp_path: Path, rewrites: list[str], t
     attributes = {**call.span.attributes, "metadata": metadata}
     changed = RecordedCall(summary=call.summary, span=replace(call.span, attributes=attributes))
     assert told in write_notes(changed)
+
+
+LONG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40_000)).decode()
+
+
+def test_a_limit_is_named_where_no_setting_hides_a_picture(tmp_path: Path) -> None:
+    """The span lacks the picture by its default limit; the reason of each place is told once."""
+    content = [{"type": "image_url", "image_url": {"url": LONG}}] * 4
+    asked = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    call = read_call(tmp_path / "traces.db", make_exchange(request_json=asked))
+    places = [
+        CallPicture(is_answer=False, message=0, part=0, digest="00" * 32),
+        *(
+            CallPicture(is_answer=False, message=0, part=part, left_out=LeftOut.NO_ROOM)
+            for part in (1, 2)
+        ),
+    ]
+    told = write_notes(RecordedCall(summary=call.summary, span=call.span, pictures=places))
+    pictures = [line for line in told if "picture" in line]
+    assert pictures == [
+        f"2 pictures not kept: {LeftOut.NO_ROOM.words}",
+        f"1 picture not kept: {LeftOut.IMAGE_LIMIT.words}",
+    ]
+    assert not any("hidden" in line for line in told)
