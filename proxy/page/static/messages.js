@@ -10,7 +10,7 @@
  * - A message takes some six elements: 200 of them, 475 KB of text, stay below 3,000 nodes.
  * - Text comes in slices of 64 KiB, each on demand; at most MAX_SHOWN of one text.
  */
-import { blob, get } from "./api.js";
+import { blob, get, href } from "./api.js";
 import { el, fill, text } from "./dom.js";
 import { formatted } from "./formatted.js";
 import { cell } from "./state.js";
@@ -146,16 +146,22 @@ function picture(part, source, message, index) {
   const { type, bytes: size, digest, left_out } = /** @type {NonNullable<Part["image"]>} */ (part.image);
   const words = size == null ? type ?? "image" : `${type ?? "image"}, ${bytes(size)}`;
   if (left_out != null) return el("p", { class: "medium" }, `${words}: `, el("span", { class: "dim" }, `not kept: ${left_out}`));
-  const image = el("img", { alt: `image of the ${source.of === "input" ? "request" : "answer"}: ${words}`, class: "picture" });
+  const image = el("img", { alt: `image of the ${source.of === "input" ? "request" : "answer"}: ${words}`, class: "picture", loading: "lazy" });
   const caption = el("figcaption", null, words);
-  const found = digest == null ? blob(`calls/${source.call}/images/${message}`, { of: source.of, part: index }) : blob(`calls/${source.call}/pictures/${digest}`);
-  void found.then((found) => {
-    image.src = URL.createObjectURL(found);
-    image.onload = () => fill(caption, `${words}, ${image.naturalWidth} × ${image.naturalHeight}`);
-  }, (error) => {
+  image.onload = () => fill(caption, `${words}, ${image.naturalWidth} × ${image.naturalHeight}`);
+  /** @param {string} why */
+  const fail = (why) => {
     image.remove();
-    fill(caption, `${words}: ${error.message}`);
-  });
+    fill(caption, `${words}: ${why}`);
+  };
+  if (digest != null) {
+    image.onerror = () => fail("it could not be loaded, or is damaged");
+    image.src = href(`calls/${source.call}/pictures/${digest}`);
+  } else {
+    void blob(`calls/${source.call}/images/${message}`, { of: source.of, part: index }).then((found) => {
+      image.src = URL.createObjectURL(found);
+    }, (error) => fail(error.message));
+  }
   return el("figure", null, image, caption);
 }
 
