@@ -330,7 +330,8 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     step: Annotated[
         str | None,
         Fact(
-            "what is new where the user did not speak: tools that answered, and what the model did",
+            "what is new where the user did not speak: tools that answered, and what the model did;"
+            " of a tool its call",
             schema=11,
             place=324,
         ),

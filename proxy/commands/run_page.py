@@ -245,7 +245,8 @@ def _what(node: Node, signs: Mapping[str, str]) -> Text:
         if node.depth and row is not None and row.columns.preview:
             text.append("  ").append_text(cell(row.columns.preview))
     elif row.columns.kind == "TOOL":
-        text.append(escape_line(row.columns.tools or row.name), style="cyan")
+        words = row.columns.step or row.columns.tools or row.name
+        text.append(escape_line(words), style="cyan")
     else:
         text.append(escape_line(row.model or row.name), style="bold")
     if row is not None and row.status == "ERROR":

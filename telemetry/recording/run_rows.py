@@ -31,6 +31,7 @@ from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text
 from telemetry.spans.run_spans import build_agent_span, build_marker_span, build_tool_span
 from telemetry.spans.run_texts import list_shown_calls, read_attributes, show_result
 from telemetry.spans.size_limits import cut_text
+from telemetry.spans.steps import describe_call
 from telemetry.spans.value_texts import find_answer_text, find_asked_text
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ class RunRows:
             session=run.session,
             user=run.user,
             tools=None if tool.name is None else _fit_name(tool.name),
+            step=describe_call(tool.name, tool.arguments),
         )
         return make_derived_row(self._recorder.derive(derived), columns, run.launch, now_ns)
 

@@ -2,8 +2,9 @@
 
 Before the arrow stand the tools that answered since the model's last answer, each with whether it
 failed, or the purpose of a helper call. Behind it stands what the model did: the tools that it
-calls, each with its telling argument, or else the first words of its text. Names, arguments and
-texts come from the span's attributes, so that whatever is hidden, masked or cut there is so here.
+calls, each with its telling argument, or else the first words of its text. The row of a tool has
+its own call. Names, arguments and texts come from the span's attributes, so that whatever is
+hidden, masked or cut there is so here.
 """
 
 from __future__ import annotations
@@ -80,6 +81,12 @@ def describe_step(
     return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
 
 
+def describe_call(name: str | None, arguments: str | None) -> str | None:
+    """Describe a tool call by its name and its telling argument, as its span shows them."""
+    shown = _one_line(name)
+    return _finish(f"{shown} {_find_telling(arguments)}".rstrip()) if shown else None
+
+
 def _finish(line: str) -> str | None:
     return clean_text(_cut(line, MAX_PREVIEW_CHARS)) or None
 
@@ -115,10 +122,7 @@ def _show_answer(said: Said, get: Get) -> str:
     """Say what an answer does: its calls, else the beginning of its text."""
     calls = [one for one in list_shown_calls(said, get) if one.call.type and one.name]
     if calls:
-        return _join(
-            " ".join(filter(None, (_one_line(one.name), _find_telling(one.arguments))))
-            for one in calls
-        )
+        return _join(describe_call(one.name, one.arguments) or "" for one in calls)
     text = find_answer_text(said.answers, get)
     if not text or text == REDACTED:
         return ""

@@ -74,7 +74,7 @@ def test_ids_of_a_call_in_full_are_whole_on_any_terminal(store: Path) -> None:
 def test_colours_need_a_terminal(store: Path) -> None:
     """A pipe gets no escape sequence, a terminal does."""
     call = read_call(store, make_failed_exchange())
-    console, out = terminal(160)
+    console, out = terminal(180)
     print_table(console, [call.summary], zone=UTC)
     print_call(console, call, zone=UTC)
     assert "\x1b[31mupstream_error 429" in out.getvalue()

@@ -12,6 +12,7 @@ from telemetry.conversations import runs as runs_module
 from telemetry.conversations.run import RUN_IDLE_SECONDS, derive_span_id
 from telemetry.frames.ending import EndKind
 from telemetry.privacy.redaction import Redaction
+from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.rules import SpanNaming, SpanRules
 from tests.telemetry.conversations.agents import SECOND_NS, TWO, TWO_RESULTS, Agents, by_kind, look
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -79,6 +80,23 @@ def test_a_run_is_named_by_the_users_own_words(agents: Agents) -> None:
     first, *_ = agents.see_kind("LLM")
     assert first.columns.preview == "Look"
     assert reminder in first.span.attributes.values()
+
+
+@pytest.mark.parametrize(
+    ("switch", "step"),
+    [(None, "read notes.txt"), ("hide_output_text", "read"), ("hide_outputs", None)],
+)
+def test_the_row_of_a_tool_says_what_it_was_called_with(
+    switch: str | None, step: str | None, tmp_path: Path
+) -> None:
+    """By its telling argument, as far as the span of the answer shows it."""
+    privacy = PrivacySwitches(**({switch: True} if switch else {}))
+    called = calls("call_a")
+    called["tool_calls"][0]["function"]["arguments"] = '{"path": "/w/notes.txt"}'
+    with Agents(tmp_path / "t.db", SpanRules(privacy=privacy)) as agents:
+        agents.call(user("Look"), said=called)
+        agents.call(user("Look"), called, result("call_a", "one"), said=answer("There"))
+        assert [one.columns.step for one in agents.see_kind("TOOL")] == [step]
 
 
 def test_a_tool_has_its_arguments_and_result(agents: Agents) -> None:
