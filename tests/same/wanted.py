@@ -72,6 +72,11 @@ WANTED: tuple[Wanted, ...] = (
         " no price.",
     ),
     Wanted(
+        where=r".*: show [0-9a-f]{16}",
+        what=r"(?m)^  (?:parameters|metadata)  .*\n|^\n(?:parameters|metadata)\n(?:  .*\n)*",
+        why="Parameters and metadata are shown one a line.",
+    ),
+    Wanted(
         where=r"damaged: command stats",
         what=r'"(?:duration|ttft)_ms": ?\{[^}]*\}'
         r"|(?m: +(?:(?:took |ttft )?p\d\d|\d+ min \d\d s|[\d.]+ m?s|-)(?= |$))",
