@@ -46,8 +46,8 @@ SECONDS = 2.0
 MARKDOWN = "# Tides\n\nThey are **high**.\n\n1. at `noon`\n2. at night\n\n```\nx = 1\n```\n"
 
 
-def make_png(width: int, height: int) -> str:
-    """A picture of one colour, as the address of its bytes."""
+def make_png(width: int, height: int, level: int = 9) -> str:
+    """A picture of one colour, as the address of its bytes; at level 0 they are many."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return (
@@ -55,7 +55,7 @@ def make_png(width: int, height: int) -> str:
         )
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = zlib.compress((b"\0" + b"\x43\x50\xc9" * width) * height)
+    rows = zlib.compress((b"\0" + b"\x43\x50\xc9" * width) * height, level)
     data = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
     return "data:image/png;base64," + base64.b64encode(data).decode()
 
@@ -168,9 +168,13 @@ async def test_hostile_content_stays_text(upstream_port: int, tmp_path: Path) ->
 async def test_pictures_of_a_call_are_shown_and_no_others(
     upstream_port: int, tmp_path: Path
 ) -> None:
-    """A picture in the request is to be seen; one that lies elsewhere is told by its address."""
+    """Pictures of the request are to be seen, in the span or kept beside it.
+
+    One that lies elsewhere is told by its address.
+    """
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
-        pictures = (make_png(120, 80), "https://elsewhere.invalid/picture.png")
+        elsewhere = "https://elsewhere.invalid/picture.png"
+        pictures = (make_png(120, 80), elsewhere, make_png(400, 300, level=0))
         content: list[Any] = [{"type": "text", "text": "What is on these?"}]
         content += [{"type": "image_url", "image_url": {"url": url}} for url in pictures]
         await Talk(stage).ask(content)
@@ -178,7 +182,7 @@ async def test_pictures_of_a_call_are_shown_and_no_others(
         call = stage.read("calls")["calls"][0]["span_id"]
         await stage.open(f"#/calls/{call}")
         await stage.page.wait_until("document.querySelector('.picture')?.naturalWidth == 120")
-        await stage.page.wait_for("https://elsewhere.invalid/picture.png", "not loaded")
+        await stage.page.wait_for(elsewhere, "not loaded", "400 \u00d7 300")
         assert await stage.page.ask("document.querySelector('.picture').src.startsWith('blob:')")
         await stage.take_pictures("pictures")
 
