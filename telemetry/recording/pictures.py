@@ -164,17 +164,17 @@ class _Finding:
             return None, None, LeftOut.TOO_LARGE if is_large else LeftOut.NO_MEMORY
         if (known := self._known.get(text)) is not None:
             return known
-        if self._mask.changes(written):
-            return None
-        judged = self._known[text] = self._decode(text)
-        return judged
-
-    def _decode(self, text: str) -> _Judged:
         kind = find_picture_type(decode_base64(text[:_TYPE_CHARS]))
         if kind is None:
             return None, None, LeftOut.TYPE
-        if len(text) > _MAX_CHARS:
+        if len(text) > _MAX_CHARS:  # no pattern is looked for in 50 MB that are not kept
             return kind, None, LeftOut.TOO_LARGE
+        if self._mask.changes(written):
+            return None
+        judged = self._known[text] = self._decode(kind, text)
+        return judged
+
+    def _decode(self, kind: str, text: str) -> _Judged:
         if self._kept_bytes + len(text) * 3 // 4 > MAX_CALL_BYTES:
             return kind, None, LeftOut.NO_MEMORY
         data = decode_base64(text)
