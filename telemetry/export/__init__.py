@@ -4,6 +4,6 @@
 speak HTTP and gRPC, and :mod:`telemetry.export.suspicion` finds the span that a backend fails at.
 The standard ``OTEL_*`` variables set it up.
 
-Doors: ``delivery``, ``exporter``, ``http_sender``, ``metrics_exporter``, ``otel_environment``,
-``resending``, ``sdk_logs``, ``settings``.
+Doors: ``delivery``, ``exporter``, ``metrics_exporter``, ``otel_environment``, ``resending``,
+``sdk_logs``, ``settings``.
 """

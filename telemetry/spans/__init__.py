@@ -5,6 +5,6 @@ OpenTelemetry's come from one table (:mod:`telemetry.spans.vocabulary`);
 :class:`telemetry.spans.rules.SpanRules` says what is hidden and what is cut.
 
 Doors: ``columns``, ``genai_messages``, ``keep_rules``, ``message_attributes``, ``open_calls``,
-``otlp``, ``recorder``, ``rules``, ``run_spans``, ``run_texts``, ``size_limits``, ``value_texts``,
-``wrappers``.
+``otlp``, ``recorder``, ``rules``, ``run_spans``, ``run_texts``, ``size_limits``, ``steps``,
+``value_texts``, ``wrappers``.
 """
