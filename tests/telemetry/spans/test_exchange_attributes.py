@@ -422,10 +422,10 @@ def test_the_short_way_comes_to_what_the_long_one_does(
         sizes=SizeLimits(value_bytes=value_bytes, span_bytes=span_bytes),
     )
     mask = rules.mask(exchange)
-    short, short_cut, _ = build_span_content(exchange, rules, mask)
+    short, short_cut, *_ = build_span_content(exchange, rules, mask)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exchange_attributes, "_write_whole", lambda *_: None)
-        long, long_cut, _ = build_span_content(exchange, rules, mask)
+        long, long_cut, *_ = build_span_content(exchange, rules, mask)
     assert [*map(repr, short.items())] == [*map(repr, long.items())]
     assert b"".join(short.fields) == b"".join(long.fields)
     assert short_cut == long_cut
