@@ -6,5 +6,6 @@ can be asked: pages, walks, sums, one call, a run, a conversation. It asks an en
 store that one proxy writes. A second engine is a second folder; ``tests/telemetry/reading`` has one
 over a list, and compares the two.
 
-Doors: ``stored_calls``, ``calls``, ``sums``, ``runs``, ``conversations``, ``limits``, ``engine``.
+Doors: ``stored_calls``, ``calls``, ``sums``, ``groups``, ``runs``, ``conversations``, ``limits``,
+``engine``.
 """

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from telemetry.finding.where import Where
     from telemetry.reading.conversations import Conversation
     from telemetry.reading.engine import Engine, Group, Notable, SearchStep
+    from telemetry.reading.groups import NewestGroups
     from telemetry.reading.limits import Limits
     from telemetry.reading.runs import RunSums, ToolCalls
     from telemetry.reading.sums import Aggregate
@@ -245,6 +246,12 @@ class Calls:
 
         is_late = None if seconds is None else make_clock(seconds)
         return aggregate(self._engine, self._where, by, step_seconds, is_late)
+
+    def newest_groups(self, by: str, *, before: int = LAST_SEQ, seconds: float) -> NewestGroups:
+        """Group them by a fact, the newest first, from a number back, in so many seconds."""
+        from telemetry.reading.groups import group_newest  # noqa: PLC0415 - no list of calls needs it
+
+        return group_newest(self._engine, self._where, by, before, make_clock(seconds))
 
     def usages(self, by: str) -> Iterator[CallUsages]:
         """Count the tokens that they have, by one of :data:`~telemetry.reading.sums.GROUPS`.

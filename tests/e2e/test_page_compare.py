@@ -44,7 +44,7 @@ async def test_two_marked_calls_are_compared(upstream_port: int, tmp_path: Path)
         assert not await stage.find_barriers()
         assert await stage.find_wide() <= 0
         await stage.take_pictures("compare")
-        await page.press("s")
+        await page.press("w")
         await page.wait_until(f"location.hash == '#/compare/{ids[0]}/{ids[2]}'")
         await page.wait_until(f"{words}[0]?.includes('Porto')")
         await page.press("Escape")

@@ -103,3 +103,30 @@ async def test_run_of_thousands_of_steps_is_walked(upstream_port: int, tmp_path:
         place = "document.activeElement.ariaPosInSet + ' of ' + document.activeElement.ariaSetSize"
         assert await page.ask(place) == f"{2 * CALLS} of {2 * CALLS}"
         assert not await stage.find_barriers()
+
+
+async def test_sessions_and_users_lead_to_their_calls(upstream_port: int, tmp_path: Path) -> None:
+    """Keys lead to the list; a line leads to the calls of its session or user."""
+    rows = []
+    since_ms = (time.time_ns() - BEGIN_NS) // MS - 600_000
+    for number in range(6):
+        name = "ann" if number % 2 else "bob"
+        run = Run(number + 1, begin_ms=since_ms + number * 1_000, session=f"s {number}", user=name)
+        run.call(0, 500)
+        rows += run.rows
+    with Store.open(tmp_path / "traces.db", delivers=False) as store:
+        store.add(rows)
+    lines = "[...document.querySelectorAll('.sheet td.what')].map((one) => one.textContent)"
+    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+        page = stage.page
+        await page.press("g", "u")
+        await page.wait_until(f"{lines}.length == 6")
+        assert await page.ask(lines) == [f"s {number}" for number in (5, 4, 3, 2, 1, 0)]
+        assert not await stage.find_barriers()
+        await stage.take_pictures("sessions")
+        await page.press("j", "j", "Enter")
+        await page.wait_until("document.querySelectorAll('table.calls tr[data-id]').length == 1")
+        await page.wait_until("document.querySelector('.filter').value == 'session:\"s 4\"'")
+        await stage.open("#/users")
+        await page.wait_until(f"{lines}.length == 2")
+        assert await page.ask(lines) == ["ann", "bob"]

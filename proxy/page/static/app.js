@@ -14,6 +14,7 @@ import "./compare.js";
 import "./conversation.js";
 import "./conversations.js";
 import { announce, el, fill } from "./dom.js";
+import "./groups.js";
 import { icon } from "./icons.js";
 import { keys, showKeys } from "./keys.js";
 import { live } from "./live.js";
@@ -25,16 +26,18 @@ import { exact, plural } from "./words.js";
 
 /**
  * By the first word of an address: what it is called, the screen of its list, and that of one thing of it.
- * One with `under` has no list: it belongs to that word.
- * @type {Map<string, { words: string, list: string, one: string, under?: string }>}
+ * One without a list, or a second one of a list, stands in the rail as another word: `under`.
+ * @type {Map<string, { words: string, list?: string, one: string, under?: string }>}
  */
 const SCREENS = new Map([
   ["calls", { words: "Calls", list: "calls", one: "call" }],
   ["conversations", { words: "Conversations", list: "conversations", one: "conversation" }],
+  ["sessions", { words: "Sessions", list: "groups", one: "groups" }],
+  ["users", { words: "Users", list: "groups", one: "groups", under: "sessions" }],
   ["overview", { words: "Overview", list: "overview", one: "overview" }],
   ["settings", { words: "Settings", list: "settings", one: "settings" }],
-  ["compare", { words: "Two calls", list: "compare", one: "compare", under: "calls" }],
-  ["runs", { words: "Run", list: "run", one: "run", under: "conversations" }],
+  ["compare", { words: "Two calls", one: "compare", under: "calls" }],
+  ["runs", { words: "Run", one: "run", under: "conversations" }],
 ]);
 const STATUS_MS = 5_000;
 const FIRST_STATUS_MS = 300; // the rows come first
@@ -51,7 +54,7 @@ function route(where) {
   const [first, second] = where.path;
   if (first.startsWith("token=")) return void begin(); // pasted into a tab that is open already
   const found = SCREENS.get(first);
-  if (!found || (found.under && !second)) return go([found?.under ?? "calls"], {}, true);
+  if (!found || !(found.list || second)) return go([found?.under ?? "calls"], {}, true);
   drawRail(found.under ?? first);
   const name = `spantap-${second ? found.one : found.list}`;
   if (screen?.localName !== name) {
@@ -156,21 +159,25 @@ async function refresh() {
 }
 setInterval(() => !document.hidden && connection.value !== "token" && refresh(), STATUS_MS);
 
-let prefix = 0;
-/**
- * A key that leads to a screen where `g` was pressed before it.
- * @param {string} name @returns {import("./keys.js").Binding}
- */
+let stopLeading = () => {};
+/** @param {string} name @returns {import("./keys.js").Binding} */
 const leadingTo = (name) => [null, () => {
-  if (Date.now() - prefix > PREFIX_MS) return false;
-  prefix = 0;
+  stopLeading();
   go([name]);
-  return true;
 }];
-keys("Everywhere", {
-  g: ["then c, n, o or s: Calls, Conversations, Overview, Settings", () => void (prefix = Date.now())],
-  c: leadingTo("calls"), n: leadingTo("conversations"), o: leadingTo("overview"), s: leadingTo("settings"),
-});
+/** Keys behind `g`, before those of the screen. */
+function lead() {
+  stopLeading();
+  const stop = keys("Everywhere", {
+    c: leadingTo("calls"), n: leadingTo("conversations"), u: leadingTo("sessions"), o: leadingTo("overview"), s: leadingTo("settings"),
+  });
+  const timer = setTimeout(() => stopLeading(), PREFIX_MS);
+  stopLeading = () => {
+    clearTimeout(timer);
+    stop();
+  };
+}
+keys("Everywhere", { g: ["then c, n, u, o or s: Calls, Conversations, Sessions, Overview, Settings", lead] });
 addEventListener("unhandledrejection", (event) => {
   if (event.reason?.code) event.preventDefault(); // an ApiError is shown where it happened
 });

@@ -228,7 +228,7 @@ class Calls extends Screen {
   /** @param {string} id */
   mark(id) {
     const row = this.find(id);
-    if (!row || "open" in row || row.seq === null) announce("only a recorded call can be marked");
+    if (!row || "open" in row) announce("a call can be marked once it has ended");
     else toggleMark(id);
   }
 

@@ -27,7 +27,7 @@ class Compare extends Screen {
 
   connectedCallback() {
     this.stops = [() => this.ask.stop(), () => release(this.body), keys("Two calls", {
-      s: ["swap them", () => this.swap()], Escape: ["back to the list", () => void (location.hash = back.calls)],
+      w: ["swap them", () => this.swap()], Escape: ["back to the list", () => void (location.hash = back.calls)],
     })];
   }
 

@@ -28,6 +28,20 @@ export function cachedShare(one) {
 /** @param {any} one */
 export const lasted = (one) => Math.max(0, Date.parse(one.end_time) - Date.parse(one.start_time));
 
+/** Make one of some links the stop of the Tab key. @param {HTMLElement[]} links @param {HTMLElement} to */
+export function rove(links, to) {
+  for (const one of links) one.tabIndex = one === to ? 0 : -1;
+}
+
+/** Focus another one of some links. @param {HTMLElement[]} links @param {number} by */
+export function step(links, by) {
+  const at = links.findIndex((one) => one === document.activeElement);
+  const to = links[Math.max(0, Math.min(links.length - 1, at < 0 && Number.isFinite(by) ? 0 : at + by))];
+  to?.focus();
+  to?.closest("tr")?.scrollIntoView({ block: "nearest" });
+  return Boolean(to);
+}
+
 class Conversations extends Screen {
   ask = latest();
   more = latest();
@@ -64,9 +78,9 @@ class Conversations extends Screen {
         refresh();
       }),
       keys("Conversations", {
-        j: ["next conversation", () => this.step(1)], ArrowDown: [null, () => this.step(1)],
-        k: ["conversation before", () => this.step(-1)], ArrowUp: [null, () => this.step(-1)],
-        Home: ["the newest", () => this.step(-Infinity)], End: ["the last one that is shown", () => this.step(Infinity)],
+        j: ["next conversation", () => step(this.links(), 1)], ArrowDown: [null, () => step(this.links(), 1)],
+        k: ["conversation before", () => step(this.links(), -1)], ArrowUp: [null, () => step(this.links(), -1)],
+        Home: ["the newest", () => step(this.links(), -Infinity)], End: ["the last one that is shown", () => step(this.links(), Infinity)],
         "/": ["filter", () => this.top?.focus()],
       }),
     ];
@@ -172,7 +186,7 @@ class Conversations extends Screen {
     const number = (/** @type {string} */ name, /** @type {string} */ value) => el("td", { class: "number", "data-name": value === "–" ? null : name }, value);
     const asked = line(one.preview);
     const notes = costNotes(one).join(", ");
-    const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => this.rove(open) }, asked || el("em", { class: "dim" }, "not recorded"));
+    const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => rove(this.links(), open) }, asked || el("em", { class: "dim" }, "not recorded"));
     fill(
       row,
       cell("", el("span", { class: `mark ${bad ? "error" : "ok"}` }, icon(bad ? "error" : "ok"), el("span", { class: "hidden" }, bad ? plural(one.errors, "error") : "no errors"))),
@@ -192,21 +206,6 @@ class Conversations extends Screen {
   /** @returns {HTMLAnchorElement[]} */
   links() {
     return [...(this.body?.querySelectorAll("a") ?? [])];
-  }
-
-  /** @param {HTMLAnchorElement} to */
-  rove(to) {
-    for (const one of this.links()) one.tabIndex = one === to ? 0 : -1;
-  }
-
-  /** @param {number} by */
-  step(by) {
-    const links = this.links();
-    const at = links.findIndex((one) => one === document.activeElement);
-    const to = links[Math.max(0, Math.min(links.length - 1, at < 0 && Number.isFinite(by) ? 0 : at + by))];
-    to?.focus();
-    to?.closest("tr")?.scrollIntoView({ block: "nearest" });
-    return Boolean(to);
   }
 }
 

@@ -11,6 +11,7 @@ import { line } from "./words.js";
 const PATHS = /** @type {Record<string, string>} */ ({
   calls: "M2.5 4h11M2.5 8h11M2.5 12h7",
   conversations: "M2.5 3.5h8v5h-5l-3 2.5zM12.5 6v4.5h1v3l-2.8-2.5H7.5",
+  sessions: "M2.5 5.5h11v8h-11zM4 3h8M8 8.5v2M6 9.5h4",
   overview: "M3 13V8.5M6.5 13V5M10 13V9.5M13.5 13V3",
   settings: "M2.5 4.5h6M12 4.5h1.5M8.5 4.5a1.75 1.75 0 1 0 3.5 0 1.75 1.75 0 0 0-3.5 0M2.5 11.5H4M7.5 11.5h6M4 11.5a1.75 1.75 0 1 0 3.5 0 1.75 1.75 0 0 0-3.5 0",
   ok: "M3.5 8.5l3 3 6-7",

@@ -44,6 +44,7 @@ _NAMES = [
         ("conversations/[^/]+", "conversation"),
         ("conversations/[^/]+/transcript", "transcript"),
         ("conversations/[^/]+/context", "context"),
+        ("groups", "groups"),
         ("runs/[^/]+", "run_tree"),
         ("stats", "stats"),
     )

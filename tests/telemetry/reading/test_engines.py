@@ -13,7 +13,7 @@ from telemetry.facts import ORDERS, CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, Rows
 from telemetry.reading.calls import Calls
-from telemetry.reading.engine import never
+from telemetry.reading.engine import LAST_SEQ, never
 from telemetry.reading.stored_calls import open_calls
 from telemetry.reading.sums import GROUPS
 from telemetry.store.store import Store
@@ -198,6 +198,21 @@ def test_ids_find_the_same(both: tuple[Calls, Calls]) -> None:
     assert both[0].first_ns() == both[1].first_ns()
     assert both[0].count_states() == both[1].count_states()
     assert both[0].began_at(50) == both[1].began_at(50)
+
+
+def test_sessions_and_users_come_to_the_same(both: tuple[Calls, Calls]) -> None:
+    """With any filter, from any number back."""
+    one, other = both
+    for words in ("", "status:error", "model:m*", "dur>1s"):
+        where = parse_filter(words, now_ns=NOW_NS).where()
+        for by in ("session", "user"):
+            for before in (LAST_SEQ, 60):
+                mine, others = (
+                    calls.that(where).newest_groups(by, before=before, seconds=60)
+                    for calls in (one, other)
+                )
+                assert mine == others, (words, by)
+    assert one.newest_groups("session", seconds=60).groups
 
 
 def test_runs_and_conversations_come_to_the_same(tmp_path: Path) -> None:
