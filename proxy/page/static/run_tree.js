@@ -169,7 +169,8 @@ export class RunTree {
     const took = branch?.duration_ms ?? step.end_ms - step.start_ms;
     const notes = branch ? costNotes(branch).join(", ") : "";
     const isPart = branch && branch.cost_usd != null && branch.priced < branch.calls;
-    const asked = step.kind === "AGENT" ? line(step.preview) : isCall(step) && step.step ? line(step.step) : isCall(step) && step.tools.length ? `→ ${step.tools.map(line).join(", ")}` : "";
+    const asked = step.kind === "AGENT" ? line(step.preview) : step.kind === "TOOL" ? line(step.step).slice(nameOf(step).length)
+      : line(step.step) || (step.tools.length ? `→ ${step.tools.map(line).join(", ")}` : "");
     const bad = isBad(step) && (isCall(step) ? outcome(step).words : line(step.error_type) || "failed");
     row.className = `step ${step.kind === "TOOL" ? "tool" : isCall(step) ? "call" : "agent"}${bad ? " error" : ""}`;
     row.setAttribute("aria-level", step.depth + 1);

@@ -70,12 +70,16 @@ async def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.Monk
     assert (missing.status, missing.json["error"]["code"]) == (404, "not_found")
 
 
-async def test_what_inputs_hide_is_in_no_tree(tmp_path: Path) -> None:
-    """Neither what a user nor what an agent asked; without the switch both are there."""
-    for hidden in (False, True):
-        path = tmp_path / f"{hidden}.db"
-        with Agents(path, rules_of(*["HIDE_INPUTS"] * hidden)) as agents:
+async def test_what_is_hidden_is_in_no_tree(tmp_path: Path) -> None:
+    """Neither what a user asked nor what a tool was called with, which is the model's output."""
+    for switches, shown in (
+        ((), (True, True)),
+        (("HIDE_INPUTS",), (False, True)),
+        (("HIDE_INPUTS", "HIDE_OUTPUTS"), (False, False)),
+    ):
+        path = tmp_path / f"{len(switches)}.db"
+        with Agents(path, rules_of(*switches)) as agents:
             delegate(agents)
         async with serve_api(path) as api:
             told = (await api.ask("runs/1")).body.decode()
-        assert (PROMPT in told, "Where is it?" in told) == (not hidden, not hidden)
+        assert ("Where is it?" in told, PROMPT in told) == shown
