@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from telemetry.finding.where import Where
     from telemetry.reading.engine import Engine
 
-STEP_NUMBERS: Final = 10_000
-"""Numbers whose rows are summed up in one read: some 20 ms. So a step also has at most as many
+STEP_NUMBERS: Final = 5_000
+"""Numbers whose rows are summed up in one read: some 50 ms. So a step also has at most as many
 groups."""
 
 MAX_GROUPS: Final = 2_000

@@ -95,7 +95,7 @@ export class Peek {
       this.detail = detail;
       release(this.body);
       this.#head(detail.call);
-      fill(this.body, this.more, summary(detail));
+      fill(this.body, this.more, summary(detail, Boolean(this.more)));
       this.body.scrollTop = 0;
       announce(`${outcome(detail.call).words}. ${line(detail.call.what)}`);
     } catch (error) {
@@ -119,13 +119,13 @@ export class Peek {
   }
 }
 
-/** @param {CallDetail} detail */
-function summary(detail) {
+/** @param {CallDetail} detail @param {boolean} hasSums whether something else says what it came to */
+function summary(detail, hasSums) {
   const { call, raw } = detail;
   if (call.kind === "TOOL" || call.kind === "AGENT") {
     const [asked, answered] = call.kind === "TOOL" ? ["Called with", "Result"] : ["Asked", "Answered"];
     return [
-      errorBox(detail), call.kind === "TOOL" && facts(detail, true), raw.request != null && [el("h3", null, asked), rawText(call.span_id, "request")],
+      errorBox(detail), !hasSums && facts(detail, true), raw.request != null && [el("h3", null, asked), rawText(call.span_id, "request")],
       raw.response != null && [el("h3", null, answered), rawText(call.span_id, "response")],
     ];
   }

@@ -19,12 +19,14 @@ import { topBar } from "./top.js";
 import { costNotes, costs, count, duration, exact, line, moment, plural } from "./words.js";
 
 const NEWS_MS = 2_000;
+const REST = 10; // times what the last answer took, so that a long run is no load
 const WIDE = 1_000; // pixels that have room for a tree and a call
 
 class Run extends Screen {
   number = 0;
   /** @type {any} */
   answer = null;
+  took = 0;
   ask = latest();
   head = el("header", { class: "conversation-head" });
   end = el("p", { class: "list-end" });
@@ -33,7 +35,7 @@ class Run extends Screen {
   marks = markBar();
 
   connectedCallback() {
-    const refresh = throttle(() => NEWS_MS, () => void this.refresh());
+    const refresh = throttle(() => Math.max(NEWS_MS, REST * this.took), () => void this.refresh());
     this.stops = [
       () => this.ask.stop(), () => this.peek.hide(), this.bindKeys(), this.marks.stop, marked.on(() => {
         this.tree.draw();
@@ -82,7 +84,9 @@ class Run extends Screen {
   }
 
   async refresh() {
+    const began = performance.now();
     const answer = await this.ask(`runs/${this.number}`).catch(() => null);
+    this.took = performance.now() - began;
     if (!answer || !this.answer || JSON.stringify(answer) === JSON.stringify(this.answer)) return;
     this.answer = answer;
     this.draw();
