@@ -12,7 +12,7 @@ from proxy.commands.console import open_console
 from proxy.commands.table import describe_costs, format_dollars, print_table
 from proxy.commands.unobserved import print_unobserved
 from proxy.escape import escape_line
-from proxy.reading.costs import ASK_UNPRICED, GAP_CALLS, GAP_SECONDS, explain_gaps
+from proxy.reading.costs import explain_newest
 from telemetry.errors import StoreError
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_launch, ask_word
 from telemetry.reading.stored_calls import open_calls
@@ -105,8 +105,7 @@ def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str,
         "tokens",
         f"{totals['prompt_tokens']:,} in{cached}, {totals['completion_tokens']:,} out",
     )
-    unpriced = calls.that(ALL_CALLS.also(ask_launch(*launch), *ASK_UNPRICED))
-    gaps = explain_gaps(unpriced.page(GAP_CALLS, seconds=GAP_SECONDS).rows)
+    gaps = explain_newest(calls, ALL_CALLS.also(ask_launch(*launch)))
     if sums.priced:
         lacking = sums.calls - sums.priced
         yield "cost", describe_costs(totals["cost_usd"], sums.list_usd, lacking)

@@ -29,7 +29,7 @@ from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import Column, cell, format_duration, print_rows
 from proxy.reading.chosen_calls import read_filter
-from proxy.reading.costs import ASK_UNPRICED, GAP_CALLS, GAP_SECONDS, explain_gaps
+from proxy.reading.costs import explain_newest
 from proxy.reading.record import encode_line
 from telemetry.finding.where import Rows, ask_word
 from telemetry.reading.sums import GROUPS, NO_RANKS
@@ -125,9 +125,7 @@ def run_stats(
             else:
                 left_out = _show(chosen, options, repricing, out)
                 if left_out is not None and not options.as_json:
-                    unpriced = reader.that(wanted.where().also(*ASK_UNPRICED))
-                    newest = unpriced.page(GAP_CALLS, seconds=GAP_SECONDS).rows
-                    command.tell_gaps(explain_gaps(newest))
+                    command.tell_gaps(explain_newest(reader, wanted.where()))
         if left_out is None:
             fits = f" that fits {wanted}" if wanted else ""
             what = _NOTHING.get(options.by, "no call")

@@ -11,6 +11,8 @@ from telemetry.finding.where import ask_known, ask_word
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from telemetry.finding.where import Where
+    from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanSummary
 
 OLD_DAYS: Final = 90
@@ -21,15 +23,18 @@ MAX_GAPS: Final = 3
 
 MAX_MODEL_CHARS: Final = 80
 
-GAP_CALLS: Final = 100
+_GAP_CALLS: Final = 100
 """The newest calls without a cost, whose reasons are told of many calls."""
 
-GAP_SECONDS: Final = 0.2
+_GAP_SECONDS: Final = 0.2
 """How long these are looked for: where all calls have a cost, all of them would be read."""
+
+NEWEST_ROWS: Final = 20_000
+"""Rows among which the page looks for them, in some 10 ms."""
 
 _NO_USAGE: Final = "no_usage"
 
-ASK_UNPRICED: Final = (ask_known("cost_gap"), ask_word("cost_gap", _NO_USAGE, is_not=True))
+_ASK_UNPRICED: Final = (ask_known("cost_gap"), ask_word("cost_gap", _NO_USAGE, is_not=True))
 """The conditions of calls whose cost is unknown for want of a price."""
 
 _WHY: Final = {
@@ -91,6 +96,19 @@ def explain_gaps(rows: Iterable[SpanSummary]) -> list[Gap]:
     for row in rows:
         gaps.add(row)
     return gaps.explain()
+
+
+def explain_newest(calls: Calls, where: Where, rows: int | None = None) -> list[Gap]:
+    """Explain why the newest calls without a price have none.
+
+    Args:
+        calls: of any store.
+        where: which calls are meant.
+        rows: look only among so many rows, the newest of all.
+    """
+    after = 0 if rows is None else max(0, calls.last_seq() - rows)
+    unpriced = calls.that(where.also(*_ASK_UNPRICED))
+    return explain_gaps(unpriced.page(_GAP_CALLS, after=after, seconds=_GAP_SECONDS).rows)
 
 
 def describe_list(day: str, at_ns: int) -> str:

@@ -7,14 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from proxy.commands.check.findings import good, note
-from proxy.reading.costs import (
-    ASK_UNPRICED,
-    GAP_CALLS,
-    GAP_SECONDS,
-    OLD_DAYS,
-    count_days,
-    explain_gaps,
-)
+from proxy.reading.costs import OLD_DAYS, count_days, explain_newest
 from telemetry.errors import StoreError
 from telemetry.finding.where import ALL_CALLS
 from telemetry.pricing.catalogue import find_list_date
@@ -51,6 +44,5 @@ def _judge_calls(store: Path) -> Iterator[Finding]:
     if not store.exists():
         return
     with contextlib.suppress(StoreError), open_calls(store) as calls:  # check_store says why
-        unpriced = calls.that(ALL_CALLS.also(*ASK_UNPRICED))
-        for gap in explain_gaps(unpriced.page(GAP_CALLS, seconds=GAP_SECONDS).rows):
+        for gap in explain_newest(calls, ALL_CALLS):
             yield note("cost", f"calls have no cost: {gap.why}", gap.mend)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.page.api.parameters import MAX_NUMBER
 from proxy.page.api.rows import build_row, write_time
 from proxy.page.errors import PageError
-from proxy.reading.costs import ASK_UNPRICED, GAP_CALLS, GAP_SECONDS, explain_gaps
+from proxy.reading.costs import NEWEST_ROWS, explain_newest
 from telemetry.reading.sums import NO_SUMS
 
 if TYPE_CHECKING:
@@ -70,8 +70,7 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
     total = aggregate.total
     gaps: list[Gap] = []
     if total is not None and total.priced < total.calls:
-        unpriced = reader.that(within.also(*ASK_UNPRICED))
-        gaps = explain_gaps(unpriced.page(GAP_CALLS, seconds=GAP_SECONDS / 2).rows)
+        gaps = explain_newest(reader, within, NEWEST_ROWS)
     return {
         "from": write_time(since * _MINUTE_NS),
         "to": write_time(until * _MINUTE_NS),
