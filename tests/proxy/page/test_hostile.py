@@ -34,7 +34,7 @@ DEEP = "[" * 90 + "]" * 90
 
 _LISTS = (
     *("status", "calls", "calls?filter=status:ok", "calls?filter=word", "conversations"),
-    *("conversations?lone=true", "stats", "stats?filter=status:ok"),
+    *("conversations?lone=true", "stats", "stats?filter=status:ok", "groups", "groups?by=user"),
 )
 
 _OF_CALL = (
