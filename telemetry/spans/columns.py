@@ -146,6 +146,8 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         preview = fold_first(api.first_text, get)
     price = span.price or NOTHING_FOUND
     cost = price.cost
+    saved_usd, cost_basis = (None, None) if cost is None else (cost.saved, cost.basis)
+    cost_gap = price.gap
     # In the order of the table, without names: with them all of this would take a sixth longer.
     return _build(
         exchange,
@@ -167,9 +169,9 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         preview,
         step,
         purpose,
-        None if cost is None else cost.saved,
-        None if cost is None else cost.basis,
-        price.gap,
+        saved_usd,
+        cost_basis,
+        cost_gap,
     )
 
 
