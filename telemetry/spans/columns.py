@@ -84,6 +84,16 @@ content."""
 _PRODUCT = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110, section 5.6.2."""
 
+_CLIENT_NAMES: Final = {
+    "asyncanthropic": "anthropic",
+    "asyncazureopenai": "azureopenai",
+    "asynccerebras": "cerebras",
+    "asyncgroq": "groq",
+    "asyncopenai": "openai",
+    "asynctogether": "together",
+}
+"""Names of programs by what they call themselves: an SDK is one, with and without ``async``."""
+
 
 class _OfApi(NamedTuple):
     """The part of the columns that all calls of an API share.
@@ -223,7 +233,8 @@ def find_client(agent: str | None) -> str | None:
     found = _PRODUCT.match(agent) if agent is not None else None
     if found is None or REDACTED in found[0]:
         return None
-    return found[0][:MAX_CLIENT_CHARS].lower()
+    name = found[0][:MAX_CLIENT_CHARS].lower()
+    return _CLIENT_NAMES.get(name, name)
 
 
 def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
@@ -248,16 +259,29 @@ def fold_first(name: str | None, get: Get) -> str | None:
 
 
 def fold_text(text: str) -> str | None:
-    """Return the beginning of a text in one line; ``None`` if nothing of it is shown."""
+    """Return the beginning of a text in one line, with ``…`` where more follows.
+
+    ``None`` if nothing of it is shown.
+    """
     if text == REDACTED:
         return None
     head = text[:MAX_PREVIEW_CHARS]
     if head.isprintable() and "  " not in head and head[:1] != " ":  # most are folded already
-        return head.rstrip() or None
-    folded = " ".join(text[:_FOLDED_CHARS].split())
-    if len(folded) < MAX_PREVIEW_CHARS and len(text) > _FOLDED_CHARS:
-        folded = " ".join(text[:_MOST_FOLDED_CHARS].split())
-    return clean_text(folded[:MAX_PREVIEW_CHARS].rstrip()) or None
+        has_more = bool(text[MAX_PREVIEW_CHARS:_MOST_FOLDED_CHARS].strip())
+        return _cut(head, has_more=has_more) or None
+    read = _FOLDED_CHARS
+    folded = " ".join(text[:read].split())
+    if len(folded) < MAX_PREVIEW_CHARS and len(text) > read:
+        read = _MOST_FOLDED_CHARS
+        folded = " ".join(text[:read].split())
+    has_more = len(folded) > MAX_PREVIEW_CHARS or len(text) > read
+    return clean_text(_cut(folded[:MAX_PREVIEW_CHARS], has_more=has_more)) or None
+
+
+def _cut(head: str, *, has_more: bool) -> str:
+    """End the beginning of a text with ``…`` if more follows; within its limit."""
+    head = head.rstrip()
+    return head[: MAX_PREVIEW_CHARS - 1].rstrip() + "…" if has_more and head else head
 
 
 _build: Callable[..., CallColumns] = eval(_write_builder(COLUMN_FACTS))  # noqa: S307 - ours

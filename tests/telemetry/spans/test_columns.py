@@ -150,14 +150,14 @@ def test_rule_3_words_have_a_limit() -> None:
     for word in (columns.finish_reason, columns.error_type, columns.request_id):
         assert word == long[:MAX_WORD_CHARS]
     assert columns.client == long[:MAX_CLIENT_CHARS]
-    assert columns.preview == long[:MAX_PREVIEW_CHARS]
+    assert columns.preview == long[: MAX_PREVIEW_CHARS - 1].rstrip() + "…"
 
 
 @pytest.mark.parametrize(
     ("agent", "client"),
     [
         ("OpenAI/Python 2.8.0", "openai"),
-        ("AsyncOpenAI/Python 2.8.0", "asyncopenai"),
+        ("AsyncOpenAI/Python 2.8.0", "openai"),
         ("claude-cli/2.0.14 (external, cli)", "claude-cli"),
         ("ai-sdk/openai/2.0.1 runtime/node.js/22", "ai-sdk"),
         ("curl/8.5.0", "curl"),
@@ -170,7 +170,7 @@ def test_rule_3_words_have_a_limit() -> None:
     ],
 )
 def test_the_client_is_the_first_product(agent: str | None, client: str | None) -> None:
-    """Without its version, in lower case."""
+    """Without its version, in lower case; the name of an SDK does not say how it is called."""
     assert ask(user("Hi"), user_agent=agent).client == client
 
 

@@ -21,7 +21,7 @@ from tests.telemetry.exchanges import make_exchange
         ([user("Hi")], "Hi"),
         ([user("first"), {"role": "assistant", "content": "a"}, user("second")], "second"),
         ([user("  many\n\n lines \t here ")], "many lines here"),
-        ([user("x" * 119 + " yz")], "x" * 119),
+        ([user("x" * 119 + " yz")], "x" * 119 + "…"),
         ([user(" " * 5_000 + "far")], None),
         ([user("\n" * 300 + "near")], "near"),
         ([user([{"type": "text", "text": "look"}, PICTURE, {"type": "text", "text": "well"}])],
@@ -123,3 +123,21 @@ def test_a_preview_is_one_short_line_of_what_users_said(messages: list[dict[str,
         assert 0 < len(preview) <= MAX_PREVIEW_CHARS
         assert preview == " ".join(preview.split())
         preview.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("x" * MAX_PREVIEW_CHARS, "xx"),
+        ("x" * MAX_PREVIEW_CHARS + " \n", "xx"),
+        ("x" * (MAX_PREVIEW_CHARS + 1), "x…"),
+        ("x\n" * MAX_PREVIEW_CHARS, "x…"),
+        ("x" + " " * 10_000 + "y", "x…"),
+    ],
+)
+def test_a_preview_that_was_cut_says_so(text: str, end: str) -> None:
+    """It ends with three dots if words follow it, and else as the text does."""
+    preview = ask({"role": "user", "content": text}).preview
+    assert preview is not None
+    assert preview.endswith(end)
+    assert len(preview) <= MAX_PREVIEW_CHARS
