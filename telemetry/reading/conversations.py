@@ -25,7 +25,7 @@ MAX_NAMES: Final = 20
 """Models that are named of a conversation: it has one or two."""
 
 _NAMES: Final = (
-    *("calls", "failed_calls", "tools", "tool_errors", "lone_calls", "priced", "prompt_tokens"),
+    *("calls", "failed_calls", "tools", "tool_errors", "priced", "prompt_tokens"),
     *("cached_tokens", "completion_tokens", "cost_usd", "start_ns", "end_ns", "first_seq"),
     *("last_seq", "last_call_seq", "list_usd", "saved_usd"),
 )
@@ -52,8 +52,8 @@ class ConversationSums:
     """What a conversation comes to.
 
     Attributes:
-        runs: how many runs its calls are in; a call that no other follows is one by itself.
-        run_numbers: of those runs that have one, oldest first.
+        runs: how many runs it has; a call that no other continues is in none.
+        run_numbers: of those runs, oldest first.
         errors: calls that failed.
         tools: how many tools have answered.
         tool_errors: how many of these answers said that the tool failed.
@@ -110,13 +110,12 @@ class Conversation:
         known = dict(zip(_NAMES, amounts, strict=False))
         if known.get("last_seq") is None:
             return None
-        runs, last_call = known.pop("lone_calls"), known.pop("last_call_seq")
-        known["last_seq"] = last_call or known["last_seq"]
+        known["last_seq"] = known.pop("last_call_seq") or known["last_seq"]
         known |= {name: known[name] or 0 for name in ("start_ns", "end_ns")}
         errors = known.pop("failed_calls")
         for name in ("cost_usd", "list_usd", "saved_usd"):
             known[name] = None if known[name] is None else float(known[name])
-        sums = ConversationSums(number=self._number, runs=runs, errors=errors, **known)
+        sums = ConversationSums(number=self._number, errors=errors, **known)
         self._add_names(sums)
         asked = self._engine.select(
             self._calls.also(ask_known("preview")), 1, oldest_first=True
@@ -137,8 +136,7 @@ class Conversation:
                 models[model] = None
             sums.session = sums.session or (session if isinstance(session, str) else None)
             sums.client = sums.client or (client if isinstance(client, str) else None)
-        sums.runs += len(runs)
-        sums.run_numbers, sums.models = sorted(runs), [*models]
+        sums.runs, sums.run_numbers, sums.models = len(runs), sorted(runs), [*models]
 
     def calls(self, limit: int, *, after: int = 0) -> list[SpanSummary]:
         """Read calls of it, oldest first, those with a greater number than `after`."""

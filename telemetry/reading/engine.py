@@ -81,7 +81,6 @@ AMOUNTS: Final = {
     "output_ms": "sum",
     "tools": "sum",
     "tool_errors": "sum",
-    "lone_calls": "sum",
     "derived": "sum",
     "pending": "sum",
     "size_bytes": "sum",

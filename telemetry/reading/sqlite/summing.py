@@ -62,7 +62,6 @@ _OF_CALLS: Final = {
     "failed_calls": "count(*) FILTER (WHERE status = 'ERROR')",
     "priced": "count(cost_usd)",
     "list_usd": f"sum({_COST}) FILTER (WHERE {_IS_LISTED})",
-    "lone_calls": "count(*) FILTER (WHERE run IS NULL)",
     "last_call_seq": "max(seq)",
 }
 """Amounts in SQL, where all rows are calls."""
@@ -81,7 +80,6 @@ _OF_ROWS: Final = {
     ),
     "tools": "count(*) FILTER (WHERE kind = 'TOOL')",
     "tool_errors": "count(*) FILTER (WHERE kind = 'TOOL' AND status = 'ERROR')",
-    "lone_calls": f"count(*) FILTER (WHERE {IS_CALL} AND run IS NULL)",
     "derived": f"count(*) FILTER (WHERE {IS_DERIVED})",
     "pending": "count(*) FILTER (WHERE state = 'pending')",
     "size_bytes": "sum(min(max(CAST(size_bytes AS INTEGER), 0), 1 << 40))",

@@ -58,7 +58,7 @@ def delegate(agents: Agents) -> list[str]:
 
 
 async def test_the_one_with_the_newest_call_comes_first(agents: Agents, store: Path) -> None:
-    """Sums are of all its calls; lone calls are listed where somebody asks for them."""
+    """Sums are of all its calls, and a call alone is no run. Lone calls are listed if asked for."""
     talk(agents, "ann", 1)
     talk(agents, "bob", 3)
     talk(agents, "cid", 2)
@@ -67,7 +67,7 @@ async def test_the_one_with_the_newest_call_comes_first(agents: Agents, store: P
         assert [one["calls"] for one in told["conversations"]] == [2, 3]
         assert (told["next"], told["complete"]) == (None, True)
         bob = told["conversations"][1]
-        assert (bob["runs"], bob["errors"], bob["prompt_tokens"]) == (3, 0, 9)
+        assert (bob["runs"], bob["errors"], bob["prompt_tokens"]) == (0, 0, 9)
         assert (bob["preview"], bob["models"]) == ("bob asks for the 0. time", ["m-1"])
         assert bob["session"] is not None
         everything = await api.get("conversations", lone="true")

@@ -68,7 +68,6 @@ _AMOUNTS: dict[str, Amount] = {
     "output_ms": _total(_output_ms, MAX_OUTPUT_MS),
     "tools": _number(_is_tool),
     "tool_errors": _number(_is_tool, _has_failed),
-    "lone_calls": _number(_of_call, lambda row: row.columns.run is None),
     "derived": _number(lambda row: not _of_call(row)),
     "pending": _number(lambda row: row.state == "pending"),
     "size_bytes": _total(lambda row: row.size_bytes),
