@@ -195,6 +195,24 @@ async def test_new_calls_wait_while_a_reader_is_not_at_the_top(
         await page.wait_until(f"{first}.includes('Question 2')")
 
 
+async def test_a_list_with_room_to_spare_has_nothing_new_above(
+    upstream_port: int, tmp_path: Path
+) -> None:
+    """All rows are in sight, also while a call is peeked at: none is told as new."""
+    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+        page = await show_calls(stage)
+        await Talk(stage).ask("The first question")
+        await page.wait_until(f"{ROWS} == 1")
+        await page.press("j", " ")
+        await page.wait_until("document.querySelector('.peek .facts')")
+        await Talk(stage).ask("Another question")
+        await page.wait_until(f"{ROWS} == 2")
+        assert await page.ask("document.querySelector('.fresh-rows').hidden")
+        await page.press("Enter")
+        await page.wait_until("document.querySelector('.place')")
+        assert not await page.ask("document.querySelector('.place button, .place .button')")
+
+
 @pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
 async def test_thousands_of_calls_leave_a_reader_where_they_are(tmp_path: Path) -> None:
     """However many come: what is looked at stays; whoever goes back to the top sees the newest."""

@@ -131,7 +131,8 @@ export class CallTable {
     this.draw();
     if (added !== 0) {
       this.element.scrollTop += added * this.rowHeight; // the reader's place does not move
-      this.#count(Math.max(0, this.unseen + added));
+      // A list with room to spare does not scroll: nothing is above its view.
+      this.#count(Math.max(0, Math.min(this.unseen + added, Math.round(this.element.scrollTop / this.rowHeight))));
       this.draw();
     }
     // The row was far away in between, and not in the page.
