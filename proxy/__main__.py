@@ -141,7 +141,7 @@ def _add_traces(command: CommandParser) -> None:
     )
     add = command.add_argument
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")
-    add("--sort", choices=ORDERS, help="the largest (slowest, dearest) first")
+    add("--sort", choices=ORDERS, help="the largest (slowest, most expensive) first")
     add("--limit", type=_positive, help="how many calls are listed (20)")
     add("--follow", action="store_true", help="keep listing calls as they are recorded")
     add("--json", action="store_true", help="one JSON object a line")

@@ -157,7 +157,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             keys=(FilterKey("ttft>1s", "how long its first output took", place=270),),
             place=140,
             terminal=TerminalColumn("ttft", 6, rank=10, place=90),
-            page=PageColumn("First", place=80, name="ttft", note="time to the first token"),
+            page=PageColumn("First token", place=80, name="ttft", note="time to the first token"),
             aggregation=Aggregation.RANK,
         ),
     ] = None

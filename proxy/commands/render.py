@@ -25,6 +25,7 @@ from proxy.commands.table import cell, format_dollars, format_duration, local_ti
 from proxy.escape import escape, escape_line
 from proxy.reading.call_order import order_messages
 from proxy.reading.costs import describe_list, explain_gap
+from proxy.reading.link_words import describe_link
 from telemetry.facts import LIST_BASIS
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
@@ -282,7 +283,8 @@ def _place(call: RecordedCall) -> str | None:
     words = f"conversation {columns.conversation}"
     if columns.turn is not None:
         words += f", turn {columns.turn}"
-    return f"{words} (by {columns.link_rule})" if columns.link_rule else words
+    link = describe_link(columns.link_rule)
+    return f"{words} ({link})" if link else words
 
 
 def _tokens(call: RecordedCall) -> Iterator[str]:

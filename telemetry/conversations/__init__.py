@@ -2,7 +2,9 @@
 
 ``conversations`` finds the position of each call that has ended, and remembers the call for later
 ones; ``positions`` puts the position on the call. ``runs`` has the open runs, and ``run`` says what
-one is. The rules by which a call is found are inside, in ``matcher``.
+one is. ``continuation`` names the rules by which a call is found;
+``matcher``, inside, follows them.
 
-Doors: ``conversations``, ``keys``, ``memory``, ``positions``, ``prompt``, ``run``, ``runs``.
+Doors: ``continuation``, ``conversations``, ``keys``, ``memory``, ``positions``, ``prompt``,
+``run``, ``runs``.
 """

@@ -81,7 +81,7 @@ interface Head {
 interface CallDetail {
   call: Row;
   conversation: {
-    number: number; turn: number | null; run: number | null; link_rule: string | null;
+    number: number; turn: number | null; run: number | null; link_rule: string | null; link: string | null;
     calls: number; position: number; previous: string | null; next: string | null; goes_on_from?: string | null;
   } | null;
   timing: {

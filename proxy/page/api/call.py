@@ -20,6 +20,7 @@ from proxy.page.api.rows import build_row
 from proxy.page.api.slices import write_tool
 from proxy.reading.call_order import find_question
 from proxy.reading.costs import OLD_DAYS, count_days
+from proxy.reading.link_words import describe_link
 from proxy.reading.record import build_limit_record
 from telemetry.pricing.span_cost import CostBasis, CostSource
 from telemetry.privacy.json_strings import REDACTED
@@ -112,6 +113,7 @@ def _describe_place(
         "turn": columns.turn,
         "run": columns.run,
         "link_rule": columns.link_rule,
+        "link": describe_link(columns.link_rule),
         "calls": beside.calls,
         "position": beside.position,
         "previous": beside.before,

@@ -40,15 +40,14 @@ function place({ conversation, call }) {
     const words = `${way} call`;
     return id
       ? el("a", { class: "button", href: link(["calls", id]), "aria-label": words, title: `${words} (${key})` }, icon(name))
-      : el("button", { disabled: true, "aria-label": `no ${words}` }, icon(name));
+      : conversation.calls > 1 && el("button", { disabled: true, "aria-label": `no ${words}` }, icon(name));
   };
-  const rule = conversation.link_rule ? `, linked by ${conversation.link_rule.replaceAll("_", " ")}` : "";
   return el(
     "p", { class: "place" }, step("previous", "left", "["), step("next", "right", "]"),
     el("span", null, `call ${exact(conversation.position)} of ${exact(conversation.calls)} in `,
       el("a", { href: link(["conversations", conversation.number]) }, `conversation #${conversation.number}`),
       conversation.turn != null && ` · turn ${conversation.turn}`,
-      conversation.run != null && [" · ", el("a", { href: link(["runs", conversation.run], { call: call.span_id }) }, `run ${conversation.run}`)], el("span", { class: "dim" }, rule)),
+      conversation.run != null && [" · ", el("a", { href: link(["runs", conversation.run], { call: call.span_id }) }, `run ${conversation.run}`)], conversation.link && el("span", { class: "dim" }, ` · ${conversation.link}`)),
     call.retry != null && el("span", { class: "tag" }, `retry ${call.retry}`),
   );
 }

@@ -106,7 +106,7 @@ class Overview extends Screen {
       answer.unpriced.length > 0 && el("ul", { class: "notes" }, answer.unpriced.map((/** @type {any} */ gap) =>
         el("li", null, icon("info"), el("span", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${gap.why}; ${gap.mend}.`)))),
       this.models(),
-      el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Dearest", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
+      el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Most expensive", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
       !complete && el("p", { class: "dim" }, "There was no time to look at all of these calls: durations and lists, and with a filter all figures, are of a part of them."),
     ];
     // The chart stays where it is, with its cursor; what is around it is new.
