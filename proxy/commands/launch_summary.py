@@ -7,7 +7,6 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from codec.apis.table import find_api
 from proxy.commands.console import open_console
 from proxy.commands.table import describe_costs, format_dollars, print_table
 from proxy.commands.unobserved import print_unobserved
@@ -17,7 +16,6 @@ from telemetry.errors import StoreError
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_launch, ask_word
 from telemetry.reading.stored_calls import open_calls
 from telemetry.reading.sums import NO_SUMS
-from telemetry.store.unobserved_calls import UPGRADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from telemetry.reading.calls import Calls
-    from telemetry.store.unobserved_calls import UnobservedCalls
 
 MAX_ROWS = 20
 """How many calls are shown, the last ones: about a screen."""
@@ -92,7 +89,7 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
                 "spantap: no call is recorded: none came through, or sampling left it out; "
                 "`spantap help run` says which programs take their base URL from the environment"
             )
-        print_unobserved(console, [one for one in others if not (count and _may_continue(one))])
+        print_unobserved(console, others, has_calls=bool(count))
 
 
 def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str, str]]:
@@ -122,12 +119,6 @@ def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str,
 
 def _count_failed(count: int, failed: int) -> str:
     return f"{count:,}, {failed:,} failed" if failed else f"{count:,}"
-
-
-def _may_continue(refused: UnobservedCalls) -> bool:
-    """Tell whether a client may continue over HTTP, as Codex does, once a WebSocket is refused."""
-    path = refused.path.removeprefix(UPGRADE)
-    return refused.is_upgrade and find_api("POST", path) is not None
 
 
 @contextlib.contextmanager

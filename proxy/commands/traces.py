@@ -134,7 +134,7 @@ def run_traces(
             if not options.as_json:
                 command.tell_gaps(listing.gaps.explain())
             if not (wanted or options.as_json or options.launch or options.follow):
-                print_unobserved(console, reader.unobserved())
+                print_unobserved(console, reader.unobserved(), has_calls=bool(listing.count))
     return command.status
 
 

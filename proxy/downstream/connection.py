@@ -285,9 +285,10 @@ class DownstreamConnection(asyncio.Protocol):
 
     def _refuse(self, fault: BadRequest) -> None:
         """Count and log a request that never becomes an exchange, and answer it."""
-        self._state.count_refused(fault.message)
         if fault.upgrade_target:
-            self._state.on_upgrade(fault.upgrade_target)
+            self._state.count_upgrade(fault.upgrade_target)
+        else:
+            self._state.count_refused(fault.message)
         answer = encode_error(fault.status, fault.code, fault.message, has_body=fault.has_body)
         self.stream.write(answer)
         self.stream.watch()

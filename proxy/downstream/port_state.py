@@ -52,6 +52,11 @@ class PortState:
         self.refused_count += 1
         log_limited(_log, self._refused_lines, f"refused a request: {message}")
 
+    def count_upgrade(self, target: str) -> None:
+        """Note a refused request for a WebSocket; `on_upgrade` decides what is logged."""
+        self.refused_count += 1
+        self.on_upgrade(target)
+
     def count_stalled(self) -> None:
         """Note a client that was cut."""
         self.stalled_count += 1

@@ -61,9 +61,15 @@ class UnobservedCounter:
             )
 
     def note_upgrade(self, target: str) -> None:
-        """Note a request for a WebSocket, which was refused."""
-        if (path := self._refused.count(leave_out_own_prefixes(target))) is not None:
-            _log.warning("GET %s asks for a WebSocket, and is refused: none is relayed", path)
+        """Note a request for a WebSocket, which was refused.
+
+        It is no warning if the path takes the same call over HTTP: clients that know both, such as
+        Codex, continue there.
+        """
+        target = leave_out_own_prefixes(target)
+        if (path := self._refused.count(target)) is not None:
+            level = logging.WARNING if find_api("POST", target) is None else logging.INFO
+            _log.log(level, "GET %s asks for a WebSocket, and is refused: none is relayed", path)
 
 
 class _Paths:

@@ -197,7 +197,7 @@ TASKS = (
         session="session-id",
         read=_read_codex,
         remember=read_codex,
-        said=("spantap: for codex: -c openai_base_url=http://127.0.0.1:", "no WebSocket"),
+        said=("spantap: for codex: -c openai_base_url=http://127.0.0.1:", "asks for a WebSocket"),
     ),
     Task(
         agent="opencode",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from codec.apis.table import OBSERVED
 from proxy.commands.check.findings import Verdict
 from proxy.commands.check.store import check_store
 from proxy.settings.settings import Settings
@@ -79,10 +80,17 @@ def test_a_store_that_nobody_uses_is_good_and_is_not_changed(store: Path) -> Non
 def test_calls_that_were_relayed_and_not_recorded_are_told_of(store: Path) -> None:
     """Whoever looks for their spans finds out why."""
     with Store.open(store) as owner:
-        owner.keep_unobserved(1, {"/v1/responses": 7}, 1)
+        counts = {f"/v1/{name}": number for number, name in enumerate("abcdef", 1)}
+        refused = {"GET /v1/realtime": 3, "GET _other": 2}
+        owner.keep_unobserved(1, {**counts, "_other": 2, **refused}, 1)
     [found] = about("calls", look(store))
     assert found.verdict is Verdict.NOTE
-    assert found.words.startswith("Relayed and not recorded: 7 x POST /v1/responses; ")
+    assert found.words.startswith(
+        "Relayed and not recorded: 6 x POST /v1/f, 5 x POST /v1/e, 4 x POST /v1/d, "
+        "3 x POST /v1/c, 2 x POST /v1/b, 3 to other paths; "
+        "Refused, as WebSockets are: 3 x GET /v1/realtime, 2 to other paths; the last on 19"
+    )
+    assert found.words.endswith(f". Spans are made of {OBSERVED}.")
 
 
 def test_a_store_whose_owner_was_killed_is_good_and_its_last_spans_are_seen(

@@ -137,20 +137,32 @@ async def test_a_form_that_the_upstream_takes_is_told_but_not_where_it_brings_fi
 async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """By the upstream's path, without its query; another refused request is not told."""
+    """By the upstream's path, without its query; another refused request is not told.
+
+    It is a warning only where the path takes no observed call over HTTP.
+    """
+    caplog.set_level(logging.INFO)
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
     asked = request_bytes(
         b"", method=b"GET", target=b"/v1/realtime?key=canary", head=upgrade, close=False
     )
+    of_codex = asked.replace(b"/v1/realtime", b"/v1/responses")
     of_run = asked.replace(b"/v1/realtime", b"/~run/canary/~to/canary/v1/realtime")
     trace = request_bytes(b"", method=b"TRACE", target=b"/v1/trace")
     async with relaying(take_v1_only) as (upstream, running):
-        for request in (asked, of_run, trace):
+        for request in (asked, of_run, of_codex, trace):
             assert (await ask(running.address, request)).status in {405, 426}
         assert not upstream.requests
-        assert counted(running, "spantap.upgrades.refused") == {"/v1/realtime": 2}
-    lines = [record.getMessage() for record in caplog.records if record.name == "spantap.handler"]
-    assert lines == ["GET /v1/realtime asks for a WebSocket, and is refused: none is relayed"]
+        counts = {"/v1/realtime": 2, "/v1/responses": 1}
+        assert counted(running, "spantap.upgrades.refused") == counts
+        [refused] = running.proxy.metrics.snapshot().numbers["spantap.requests.refused"]
+        assert refused.value == 4
+    words = "GET {} asks for a WebSocket, and is refused: none is relayed"
+    lines = [record for record in caplog.records if "WebSocket" in record.getMessage()]
+    assert [(line.levelname, line.getMessage()) for line in lines] == [
+        ("WARNING", words.format("/v1/realtime")),
+        ("INFO", words.format("/v1/responses")),
+    ]
     assert "canary" not in caplog.text
 
 
