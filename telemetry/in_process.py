@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from telemetry.frames.frame import Frame
     from telemetry.metrics.registry import Reading
+    from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import Retention
 
 _log = logging.getLogger("spantap.telemetry")
@@ -68,9 +69,16 @@ class InProcessPipeline:
         pipeline.metrics.read_from(self._read_metrics)
 
     @classmethod
-    def open(cls, path: Path, *, retention: Retention, environ: Mapping[str, str]) -> Self:
+    def open(
+        cls,
+        path: Path,
+        *,
+        retention: Retention,
+        environ: Mapping[str, str],
+        rules: SpanRules | None = None,
+    ) -> Self:
         """Open the store of a pipeline; see :meth:`telemetry.pipeline.Pipeline.open`."""
-        return cls(Pipeline.open(path, retention=retention, environ=environ))
+        return cls(Pipeline.open(path, retention=retention, environ=environ, rules=rules))
 
     def start(self) -> None:
         """Begin to consume and to send."""

@@ -1,7 +1,8 @@
 """``spantap demo``: everything on loopback, without a key or a network, leaving no trace.
 
 It starts the demo upstream and the proxy with a temporary store, makes some real calls, and shows
-what was recorded.
+what was recorded: the last screen has the run as a tree, what it cost, and where a page would be.
+The demo has no page itself, because its store is gone when it ends.
 """
 
 from __future__ import annotations
@@ -18,23 +19,39 @@ from typing import TYPE_CHECKING
 from proxy.app import Proxy
 from proxy.commands.console import open_console
 from proxy.commands.render import print_call
-from proxy.commands.table import print_table
+from proxy.commands.run_page import print_steps
+from proxy.commands.table import describe_costs, print_table
 from proxy.commands.traces import latest_calls
 from proxy.demo.calls import CALL_COUNT, run_calls
 from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import serving_demo_upstream
+from proxy.reading.run_tree import build_tree
 from proxy.settings.settings import Settings
 from telemetry.in_process import InProcessPipeline
+from telemetry.pricing.price_table import Price, PriceTable
+from telemetry.pricing.pricing import Pricing
 from telemetry.reading.stored_calls import open_calls
+from telemetry.reading.sums import NO_SUMS
+from telemetry.spans.rules import SpanRules
 from telemetry.store.rows import Retention
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from proxy.reading.call import RecordedCall
+    from proxy.reading.run_tree import Node
+    from telemetry.reading.sums import CallSums
 
 NOTICE_SECONDS = 2.0
 """How long the demo waits for the proxy to notice that the client has left the abandoned chat."""
+
+PRICES = (
+    Price(model="*-demo", input=1.25, output=10.0, cache_read=0.125),
+    Price(model="gpt-demo-*", input=1.25, output=10.0, cache_read=0.125),
+)
+"""Made up, since nobody sells the demo's models."""
 
 
 def run_demo() -> int:
@@ -45,14 +62,28 @@ def run_demo() -> int:
         asyncio.run(_chat(console, store))
         with open_calls(store) as reader:
             calls = list(latest_calls(reader, CALL_COUNT + 1))
-    _show(console, calls)
+            shown = next((call for call in calls if _calls_tools(call)), None)
+            run = None if shown is None else shown.summary.columns.run
+            tree = None if run is None else reader.run_tree(run)
+            sums = reader.aggregate().total or NO_SUMS
+    console.print("\nWhat spantap recorded", style="bold")
+    print_table(console, [call.summary for call in calls])
+    if shown is not None:
+        console.print("\nOne of them in full", style="bold")
+        print_call(console, shown)
+    _end(console, [] if tree is None else build_tree(*tree), sums)
     return 0 if len(calls) == CALL_COUNT else 1
 
 
 async def _chat(console: Console, store: Path) -> None:
     async with serving_demo_upstream(0) as upstream:
         settings = Settings(upstream=upstream, port=0, admin_port=0, store=store, upstreams=())
-        pipeline = InProcessPipeline.open(store, retention=Retention(), environ=os.environ)
+        pipeline = InProcessPipeline.open(
+            store,
+            retention=Retention(),
+            environ=os.environ,
+            rules=SpanRules(pricing=Pricing(PriceTable(PRICES), catalogue=False)),
+        )
         pipeline.start()
         proxy = Proxy(settings, pipeline)
         await proxy.start()
@@ -75,19 +106,22 @@ async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
     await proxy.open_exchanges.wait_until_none(NOTICE_SECONDS)
 
 
-def _show(console: Console, calls: list[RecordedCall]) -> None:
-    console.print("\nWhat spantap recorded", style="bold")
-    print_table(console, [call.summary for call in calls])
-    shown = next((call for call in calls if _calls_tools(call)), None)
-    if shown is not None:
-        console.print("\nOne of them in full", style="bold")
-        print_call(console, shown)
-    command = _find_command()
+def _end(console: Console, nodes: Sequence[Node], sums: CallSums) -> None:
+    """Print the last screen: it has to fit on 80 x 24."""
+    if nodes:
+        console.print("\nThe calls with tools, as the run of an agent", style="bold")
+        print_steps(console, nodes)
+    cost = describe_costs(sums.totals["cost_usd"], sums.list_usd, sums.calls - sums.priced)
+    console.print("\nWhat all calls would cost", style="bold")
+    console.print(f"{cost}; at prices made up for the demo")
+    command, page = _find_command(), Settings.model_fields["page_port"].default
+    console.print("\nYours next", style="bold")
     console.print(
-        f"\nYours next: `{command} run -- python app.py`, or with `run --page` to see its calls in "
-        f"a browser. Or start `{command} serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, "
-        f"and look with `{command} traces` or `{command} page`.",
-        soft_wrap=True,
+        f"`{command} run -- python app.py`, or with `run --page` to see its calls in a browser. "
+        f"Or start `{command} serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, and look with "
+        f"`{command} traces`, or on the page at http://127.0.0.1:{page}, which `{command} page` "
+        "opens. This demo left nothing to look at there.",
+        soft_wrap=not console.is_terminal,
     )
 
 

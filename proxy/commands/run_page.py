@@ -73,7 +73,7 @@ def print_run(
         of_run = "" if caller.columns.run is None else f" of run {caller.columns.run}"
         print_lines(console, [fact_line("started by", f"the tool {caller.name}{of_run}")])
     print_lines(console, _title("steps"))
-    _print_steps(console, nodes[:MAX_TREE_ROWS])
+    print_steps(console, nodes[:MAX_TREE_ROWS])
     print_lines(console, _notes(sums, nodes))
     if usage := [*member_lines(metadata.get("usage"), in_words=True)]:
         print_lines(console, _title("usage"))
@@ -197,7 +197,7 @@ _COST = Column("cost", 7, rank=9, is_number=True)
 _CACHED = Column("cached", 6, rank=10, is_number=True)
 
 
-def _print_steps(console: Console, nodes: Sequence[Node]) -> None:
+def print_steps(console: Console, nodes: Sequence[Node]) -> None:
     """Print a line for each row of a tree, which has at least one."""
     bar_width = next(width for least, width in _BAR_WIDTHS if console.width >= least)
     bar = Column("", bar_width, rank=3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -54,6 +56,29 @@ def test_the_demo_shows_every_call_and_one_in_full() -> None:
     )
     assert len(called) == 3
     assert all(shutil.which(command) for command in called)
+
+
+def test_the_last_screen_of_the_demo_has_a_tree_a_cost_and_the_address_of_a_page() -> None:
+    """On a terminal of 80 x 24, below all that was printed before."""
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, **POISON, "COLUMNS": "80", "LINES": "24", "LC_ALL": "C.UTF-8"}
+    command = [sys.executable, "-m", "proxy", "demo"]
+    seen = b""
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, env=environ) as process:
+        os.close(theirs)
+        with contextlib.suppress(OSError):  # Linux says so at the end
+            while piece := os.read(ours, 4096):
+                seen += piece
+    os.close(ours)
+    assert process.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", seen.decode())
+    screen = text.splitlines()[-23:]  # the prompt comes below
+    assert max(map(len, screen)) <= 80
+    tree = [line for line in screen if "├ " in line or "└ " in line]
+    names = ["gpt-demo", "get_weather", "get_weather", "gpt-demo"]
+    assert [line.replace("└", "├").partition("├ ")[2].split()[0] for line in tree] == names
+    assert any(re.match(r"\$0\.\d+, 6 calls have no price", line) for line in screen)
+    assert "http://127.0.0.1:4002" in "\n".join(screen)
 
 
 @pytest.fixture
