@@ -148,8 +148,13 @@ def _build_sums(sums: CallSums | None) -> JsonObject:
         "saved_usd": (totals["saved_usd"] or 0) if sums.priced else None,
         "output_tokens_per_second": speed,
         "duration_ms": {
-            "p50": None if ranks.p50_ns is None else ranks.p50_ns / 1e6,
-            "p95": None if ranks.p95_ns is None else ranks.p95_ns / 1e6,
+            name: None if time_ns is None else time_ns / 1e6
+            for name, time_ns in (
+                ("p50", ranks.p50_ns),
+                ("p90", ranks.p90_ns),
+                ("p95", ranks.p95_ns),
+                ("p99", ranks.p99_ns),
+            )
         },
     }
 

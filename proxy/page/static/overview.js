@@ -23,7 +23,7 @@ const COLUMNS = /** @type {[string, string, (one: any) => any][]} */ ([
   ["Model", "", (one) => one.model], ["Calls", "number", (one) => one.calls], ["Errors", "number", (one) => one.errors],
   ["In", "number", (one) => one.prompt_tokens], ["Cached", "number wide", share], ["Out", "number", (one) => one.completion_tokens],
   ["Out / s", "number wide", (one) => one.output_tokens_per_second], ["Cost", "number", (one) => one.cost_usd], ["", "drawn wide", () => 0],
-  ["p50", "number", (one) => one.duration_ms?.p50], ["p95", "number", (one) => one.duration_ms?.p95], ["", "drawn wide", () => 0],
+  ["p50", "number", (one) => one.duration_ms?.p50], ["p90", "number", (one) => one.duration_ms?.p90], ["p99", "number", (one) => one.duration_ms?.p99], ["", "drawn wide", () => 0],
 ]);
 
 /** @param {any} one */
@@ -117,7 +117,7 @@ class Overview extends Screen {
 
   /** @param {any} totals */
   sums(totals) {
-    const { p50, p95 } = totals.duration_ms ?? {};
+    const { p50, p90, p99 } = totals.duration_ms ?? {};
     /** @type {[string, string, string, string][]} */
     const sums = [
       ["calls", exact(totals.calls), "", this.calls()],
@@ -126,7 +126,8 @@ class Overview extends Screen {
       ["tokens out", count(totals.completion_tokens), "", this.calls("out>0")],
       ["cost", costs(totals), costNotes(totals).join(", "), this.calls("cost>0")],
       ["half took at most", duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
-      ["1 in 20 took more than", duration(p95), "", this.calls(p95 == null ? "" : `dur>${ms(p95)}`)],
+      ["1 in 10 took more than", duration(p90), "", this.calls(p90 == null ? "" : `dur>${ms(p90)}`)],
+      ["1 in 100 took more than", duration(p99), "", this.calls(p99 == null ? "" : `dur>${ms(p99)}`)],
     ];
     return el("dl", { class: "amounts tall" }, sums.map(([name, value, more, to]) =>
       el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, ` ${more}`)))));
@@ -141,9 +142,9 @@ class Overview extends Screen {
       return a === b ? other.calls - one.calls : (a < b ? -1 : 1) * turn;
     });
     const dearest = Math.max(0, ...groups.map((one) => one.cost_usd ?? 0));
-    const slowest = Math.max(0, ...groups.map((one) => one.duration_ms?.p95 ?? 0));
+    const slowest = Math.max(0, ...groups.map((one) => one.duration_ms?.p99 ?? 0));
     return el(
-      "section", { class: "by-model" }, el("header", null, el("h2", null, "By model"), key([["a", "half took at most (p50)"], ["b", "19 of 20 (p95)"]])),
+      "section", { class: "by-model" }, el("header", null, el("h2", null, "By model"), key([["a", "half took at most (p50)"], ["b", "9 of 10 (p90)"], ["c", "99 of 100 (p99)"]])),
       el("div", { class: "scroller-x", tabindex: 0, role: "group", "aria-label": "Table by model" }, el(
         "table", { class: "sheet" }, el("caption", { class: "hidden" }, "Calls, tokens, costs and durations by model"),
         el("thead", null, el("tr", null, COLUMNS.map(([name, kind]) => this.heading(name, kind)))),
@@ -171,7 +172,7 @@ class Overview extends Screen {
     const mine = [condition("model", one.model), condition("upstream", one.upstream)];
     const cell = (/** @type {string} */ kind, /** @type {string} */ value, /** @type {string[]} */ ...words) =>
       el("td", { class: `number ${kind}` }, value === "–" || value === "0" ? value : el("a", { href: this.calls(...mine, ...words) }, value));
-    const { p50, p95 } = one.duration_ms ?? {};
+    const { p50, p90, p99 } = one.duration_ms ?? {};
     return el(
       "tr", null,
       el("th", { scope: "row" }, el("a", { href: this.calls(...mine) }, line(one.model) || el("em", null, "unknown")), el("span", { class: "dim" }, ` ${line(one.upstream)}`)),
@@ -181,8 +182,8 @@ class Overview extends Screen {
       el("td", { class: "number wide" }, one.output_tokens_per_second == null ? "–" : one.output_tokens_per_second.toFixed(0)),
       cell("", costs(one), "cost>0"),
       el("td", { class: "drawn wide" }, one.cost_usd != null && bar({ parts: [["a", one.cost_usd]], most: dearest })),
-      cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p95), `dur>${ms(p95)}`),
-      el("td", { class: "drawn wide" }, p95 != null && bar({ parts: [["a", p50 ?? 0], ["b", p95 - (p50 ?? 0)]], most: slowest })),
+      cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p90), `dur>${ms(p90)}`), cell("", duration(p99), `dur>${ms(p99)}`),
+      el("td", { class: "drawn wide" }, p99 != null && bar({ parts: [["a", p50], ["b", p90 - p50], ["c", p99 - p90]], most: slowest })),
     );
   }
 

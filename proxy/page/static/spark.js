@@ -12,8 +12,6 @@ import { fill, svg } from "./dom.js";
 import { change } from "./state.js";
 import { clock, day, exact, moment, plural } from "./words.js";
 
-const MAX_WIDE = 40;
-
 /**
  * What the chart shows of an answer of `stats`.
  * @param {any} answer
@@ -55,9 +53,9 @@ class Spark extends Chart {
 
   first = () => Math.max(0, this.size() - 1);
 
-  /** How wide a bucket is: of a few ones the chart takes less than its room. */
+  /** How wide a bucket is: all of them fill the chart. */
   get wide() {
-    return Math.min(MAX_WIDE, this.width / this.size());
+    return this.width / this.size();
   }
 
   helping = () => "Arrow keys move, with Shift they choose a range. Enter takes it, Escape leaves it.";
@@ -100,7 +98,7 @@ class Spark extends Chart {
         amount > 0 && svg("rect", { x, y: room - high(amount), width, height: high(amount), fill: `url(#${this.own}-${name})` });
       return [column("a", one.calls), column("error", one.errors)];
     });
-    const lines = tall ? steps(most, 3) : [];
+    const lines = tall ? [0, ...steps(most, 3)] : [];
     const pick = chosen && [(chosen.from - this.start) / step, (chosen.to - this.start) / step].map((one) => one * wide);
     this.range = svg("rect", { class: "range", y: 0, height: room });
     this.cursor = svg("rect", { class: "cursor", y: 0, width: wide, height: room });
