@@ -27,8 +27,10 @@ from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
+from proxy.own_address import is_loopback
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
+from proxy.relay.landing import Landing
 from proxy.relay.open_exchanges import OpenExchanges
 from proxy.relay.rejections import Rejections
 from proxy.relay.tap import FrameSink, RecordedHeaders, TapSource
@@ -119,8 +121,9 @@ class Proxy:
         )
         identities = SpanIdentitySource(settings.trace_parent)
         has_conversations = settings.conversations_as is not ConversationForm.OFF
+        upstreams = build_upstreams(settings)
         handler = Handler(
-            upstreams=build_upstreams(settings),
+            upstreams=upstreams,
             client=self._client,
             taps=TapSource(
                 sink,
@@ -148,6 +151,7 @@ class Proxy:
             on_refused=self._state.count_refused,
             on_relayed=unobserved.note,
             cipher=cipher,
+            landing=_build_landing(settings, upstreams),
         )
         self._server = DownstreamServer(handler, self._state)
         self.metrics.read_from(self._read_metrics)
@@ -262,6 +266,14 @@ def build_upstreams(settings: RelaySettings) -> UpstreamTable:
                 "another upstream"
             )
     return upstreams
+
+
+def _build_landing(settings: RelaySettings, upstreams: UpstreamTable) -> Landing | None:
+    """Build the page of ``/``; ``None`` where that path is an upstream's, or strangers may ask."""
+    has_keys = settings.inbound_keys is not None or settings.inbound_keys_file is not None
+    if has_keys or not upstreams.owners or not is_loopback(settings.host):
+        return None
+    return Landing(settings.store, "http" if settings.tls_cert is None else "https")
 
 
 def build_client(settings: RelaySettings) -> UpstreamClient:

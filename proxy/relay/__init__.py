@@ -4,5 +4,6 @@
 relays. An observed call is an exchange (:mod:`proxy.relay.exchange`); the tap
 (:mod:`proxy.relay.tap`) sends its frames.
 
-Doors: ``exchange``, ``handler``, ``open_exchanges``, ``rejections``, ``tap``, ``unobserved``.
+Doors: ``exchange``, ``handler``, ``landing``, ``open_exchanges``, ``rejections``, ``tap``,
+``unobserved``.
 """

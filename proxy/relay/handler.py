@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
     from proxy.downstream.inbound_keys import InboundKeys
     from proxy.headers import Head
+    from proxy.relay.landing import Landing
     from proxy.relay.open_exchanges import OpenExchange, OpenExchanges
     from proxy.relay.rejections import Rejections
     from proxy.relay.tap import TapSource
@@ -71,6 +72,7 @@ class Handler:
         on_relayed: called with the status of each answer to a call that is relayed unobserved; if
             the upstream gives none, with that of our answer.
         cipher: encrypts the passes to base URLs.
+        landing: the page of ``/``; ``None`` if that path is an upstream's.
         bodies: the memory that observed calls use for their requests.
     """
 
@@ -85,6 +87,7 @@ class Handler:
     on_refused: Callable[[str], None]
     on_relayed: Callable[[Downstream, int], None]
     cipher: Cipher = OWN_CIPHER
+    landing: Landing | None = None
 
     def __post_init__(self) -> None:
         upstreams, unobserved = self.upstreams, self.rules.unobserved
@@ -105,6 +108,8 @@ class Handler:
 
     async def __call__(self, downstream: Downstream) -> Answered:
         """Relay one request."""
+        if (landing := self.landing) is not None and landing.is_wanted(downstream):
+            return await landing.answer(downstream)
         given = strip_own_prefixes(downstream)
         url = None if given is None else read_pass(given, self.cipher)
         method, target = downstream.method, downstream.target
