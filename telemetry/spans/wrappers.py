@@ -151,6 +151,7 @@ def _strip(text: str) -> tuple[str, str]:
     at = 0
     while (found := _find_wrapper(text, at, left)) is not None:
         left += text[at : found.start()]
+        left = left.lstrip() if left[:1].isspace() else left  # it is read again for each wrapper
         wrapper = _BY_START[found[1]]
         end_at = text.find(wrapper.end, found.end()) if wrapper.end else -1
         if end_at < 0:
@@ -162,7 +163,7 @@ def _strip(text: str) -> tuple[str, str]:
 
 def _find_wrapper(text: str, at: int, before: str) -> re.Match[str] | None:
     """Find the next wrapper that is removed; `before` is what is left of the text up to there."""
-    opening = None if before and not before.isspace() else _OPENS.match(text, at)
+    opening = None if before else _OPENS.match(text, at)
     return opening or _ANYWHERE.search(text, at, MAX_SEARCHED_CHARS)
 
 
@@ -201,6 +202,6 @@ def _match_any(starts: Iterable[str]) -> str:
 _OPENINGS: Final = tuple(_list_starts(_OPENING))
 _BY_START: Final = {one.lead or one.start: one for one in WRAPPERS}
 _ANYWHERE: Final = re.compile(_match_any(_list_starts(Treatment.DROP, Treatment.DROP_FILES)))
-_OPENS: Final = re.compile(rf"\s*{_match_any(_OPENINGS)}")
-_KEEPS: Final = re.compile(rf"\s*{_match_any(_list_starts(_INSIDE))}")
-_UNKNOWN: Final = re.compile(r"\s*<([A-Za-z][A-Za-z0-9]*[_-][A-Za-z0-9_-]*)(?:\s[^>]*)?>")
+_OPENS: Final = re.compile(rf"\s*+{_match_any(_OPENINGS)}")
+_KEEPS: Final = re.compile(rf"\s*+{_match_any(_list_starts(_INSIDE))}")
+_UNKNOWN: Final = re.compile(r"\s*+<([A-Za-z][A-Za-z0-9]*[_-][A-Za-z0-9_-]*)(?:\s[^>]*)?>")
