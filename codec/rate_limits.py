@@ -151,7 +151,7 @@ def _make_limit(name: str, said: Mapping[str, str]) -> RateLimit | None:
     """Make a limit of what was said of it; ``None`` if nobody said how much is left."""
     remaining, limit = _number(said.get("remaining")), _number(said.get("limit"))
     left = None
-    if remaining is not None and limit:
+    if remaining is not None and limit is not None and limit > 0:
         left = remaining / limit
     elif (used := _number(said.get("utilization"))) is not None:
         left = 1 - used
