@@ -110,9 +110,8 @@ function askToken(isWrong = false) {
       );
     } },
     el("h1", null, "This page needs its token"),
-    el("p", { id: "token-help" }, "Open the address that ", el("code", null, "spantap serve"), " or ", el("code", null, "spantap page"),
-      " printed, with ", el("code", null, "#token=…"), " at its end, or paste the token here. It stands in the file beside the store whose name ends in ",
-      el("code", null, ".page-token"), "."),
+    el("p", { id: "token-help" }, el("code", null, "spantap page"), " prints the link, on the machine and with the ", el("code", null, "--store"),
+      " of this proxy. Or paste the token here."),
     el("label", { for: "token" }, "Token"), el("div", { class: "line" }, field, el("button", { class: "primary" }, "Open")), wrong,
   );
   screen = null;
