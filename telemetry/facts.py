@@ -356,7 +356,8 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     saved_usd: Annotated[
         float | None,
         Fact(
-            "what the provider's cache saved in dollars, at the price of ordinary input",
+            "what the provider's cache saved in dollars, at the price of ordinary input; unknown if"
+            " a subscription pays",
             form=Form.DOLLARS,
             schema=11,
             keys=(FilterKey("saved>0", place=252),),

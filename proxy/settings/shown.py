@@ -30,6 +30,10 @@ _PATTERNS: Final = "redact_patterns"
 _OTHERS: Final = re.compile(r"(OTEL|OPENINFERENCE)_\w+|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
 """Variables of others that spantap follows."""
 
+_ATTRIBUTES: Final = "OTEL_RESOURCE_ATTRIBUTES"
+_ATTRIBUTE: Final = re.compile(r"([^=,]*)=([^,]*)")
+"""A name and its value, of a list with commas."""
+
 _SECRET: Final = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|HEADERS", re.IGNORECASE)
 _ADDRESS: Final = re.compile("ENDPOINT|PROXY|URL", re.IGNORECASE)
 
@@ -87,6 +91,8 @@ def _list_others(environ: Mapping[str, str]) -> Iterator[ShownSetting]:
             value = _HIDDEN
         elif _ADDRESS.search(name):
             value = _mask_address(value)
+        elif name.upper() == _ATTRIBUTES:
+            value = _ATTRIBUTE.sub(_mask_attribute, value)
         value = value.encode(errors="surrogateescape").decode(errors="replace")
         yield ShownSetting(name=name, value=value, source="variable", variable=name)
 
@@ -105,6 +111,11 @@ def _write(name: str, value: Any) -> str | None:
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ", ".join(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+def _mask_attribute(found: re.Match[str]) -> str:
+    """Mask the value of an attribute whose name says that it is a secret."""
+    return f"{found[1]}={_HIDDEN}" if _SECRET.search(found[1]) else found[0]
 
 
 def _mask_address(text: str) -> str:

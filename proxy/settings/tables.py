@@ -51,7 +51,7 @@ class PriceConfig(BaseModel):
     Rates are for a million tokens, or for a thousand searches.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     model: str
     provider: str | None = None

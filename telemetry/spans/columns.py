@@ -156,7 +156,9 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         preview = fold_first(api.first_text, get)
     price = span.price or NOTHING_FOUND
     cost = price.cost
-    saved_usd, cost_basis = (None, None) if cost is None else (cost.saved, cost.basis)
+    cost_basis = None if cost is None else cost.basis
+    # If a subscription pays, nobody saves anything by the provider's cache.
+    saved_usd = None if cost is None or cost_basis is not None else cost.saved
     cost_gap = price.gap
     # In the order of the table, without names: with them all of this would take a sixth longer.
     return _build(

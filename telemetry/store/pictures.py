@@ -15,7 +15,6 @@ import sqlite3
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.text.pictures import MAX_PICTURE_BYTES
 from telemetry.store.ranges import group_ranges
 from telemetry.store.rows import CallPicture, LeftOut
 from telemetry.store.schema import transaction
@@ -41,7 +40,11 @@ INSERT INTO pictures (digest, size_bytes, data)
 SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM pictures WHERE digest = ?)
 """
 
-_SIZE = f"min(max(coalesce(CAST(size_bytes AS INTEGER), 0), 0), {2 * MAX_PICTURE_BYTES})"
+MAX_COUNTED_BYTES = 16 * 1024 * 1024
+"""Twice the largest picture that is kept (:data:`codec.text.pictures.MAX_PICTURE_BYTES`). Lists
+import this module, and do without the codec."""
+
+_SIZE = f"min(max(coalesce(CAST(size_bytes AS INTEGER), 0), 0), {MAX_COUNTED_BYTES})"
 """In a damaged row a size may be anything."""
 
 _TOTAL = f"SELECT coalesce(sum({_SIZE}), 0) FROM pictures"  # noqa: S608 - constants

@@ -110,6 +110,7 @@ def test_given_settings_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
         ("store = ''", "setting 'store'"),
         ("client_key = 'key.pem'", "client_key needs client_cert"),
         ("[price]\nmodel = 'm'", "setting 'prices': must be tables, each under [[price]]"),
+        ("[[price]]\nmodel = 'm'\ninput = nan", "finite number"),
         ("[[prices]]\nmodel = 'm'", "unknown setting 'prices': the tables are [[price]]"),
         ("headers = 'x'", "setting 'headers': must be a table of names and values"),
         ("keep = 3", "setting 'keep': must be a list of words"),

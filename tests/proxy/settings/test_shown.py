@@ -135,6 +135,13 @@ def test_an_address_is_shown_without_user_and_query(address: str, shown: str) ->
     assert row.value == shown
 
 
+def test_an_attribute_is_shown_without_its_secret() -> None:
+    """Other attributes of the resource are shown as they are."""
+    environ = {"OTEL_RESOURCE_ATTRIBUTES": "service.name=chat,api_key=abc=def,Token=x,team=a b"}
+    (row,) = list_settings(Settings(), environ)[-1:]
+    assert row.value == "service.name=chat,api_key=***,Token=***,team=a b"
+
+
 def test_a_page_without_a_token_says_so() -> None:
     """The word is no secret."""
     rows = list_settings(Settings(page_token="none"), {})
