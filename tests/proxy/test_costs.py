@@ -84,6 +84,7 @@ def store(tmp_path: Path) -> Path:
 def price(number: int, *prices: Price, model: str = "gpt-4o-mini", **members: Any) -> SpanRow:
     """The row of a call that the bundled list prices, or does not."""
     exchange = make_exchange(number, server_address="api.openai.com", **members)
+    assert exchange.response is not None
     usage = Usage(prompt=1000, completion=200, cache_read=400)
     response = replace(exchange.response, model=model, usage=usage)
     exchange = replace(exchange, response=response)

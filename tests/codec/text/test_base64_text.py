@@ -64,10 +64,11 @@ def stream(taken: TakenPictures | None, cut: int) -> tuple[list[bytes], list[dic
     decoder = SseDecoder(limit_bytes=1 << 20, shorten=shorten)
     data = b"".join(b'data: {"result": "%b"}\n\n' % one.encode() for one in PICTURES)
     read = [event for at in range(0, len(data), cut) for event in decoder.feed(data[at : at + cut])]
-    values: list[dict[str, str]] = [decode_json(event.data) for event in read]
+    texts = [event.data for event in read if event.data is not None]
+    values: list[dict[str, str]] = [decode_json(text) for text in texts]
     for value in values:
         (shorten_base64 if taken is None else taken.shorten)(value)
-    return [event.data for event in read], values
+    return texts, values
 
 
 @pytest.mark.parametrize("cut", [700, 4_096, 65_536, 100_001, 10_000_000])
