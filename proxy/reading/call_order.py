@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from telemetry.spans.wrappers import find_own_words
+from telemetry.spans.wrappers import Room, find_own_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,15 +74,17 @@ def is_system(message: RecordedMessage) -> bool:
 
 def find_question(messages: Sequence[RecordedMessage]) -> str | None:
     """Find the user's newest words, without what agents put around them."""
-    words = (_read_own_words(one) for one in reversed(messages))
+    room = Room()
+    words = (_read_own_words(one, room) for one in reversed(messages))
     return next((text for text in words if text), None)
 
 
 def _find_newest(messages: Sequence[RecordedMessage]) -> int:
     """Find the first new message: the user's newest text, else the one after the last answer."""
     last = len(messages) - 1
+    room = Room()
     for at in range(last, -1, -1):
-        if _is_question(messages[at]):
+        if _read_own_words(messages[at], room):
             return at
     answers = (at for at in range(last - 1, -1, -1) if messages[at].role == "assistant")
     return next(answers, -1) + 1
@@ -90,12 +92,12 @@ def _find_newest(messages: Sequence[RecordedMessage]) -> int:
 
 def _is_question(message: RecordedMessage) -> bool:
     """Tell whether a message has words of the user."""
-    return bool(_read_own_words(message))
+    return bool(_read_own_words(message, Room()))
 
 
-def _read_own_words(message: RecordedMessage) -> str:
+def _read_own_words(message: RecordedMessage, room: Room) -> str:
     """Read the user's own words in a message; empty if it has none, or is a tool's result."""
     if message.role != "user" or message.tool_call_id is not None:
         return ""
     texts = [part.text for part in message.parts if part.kind == "text"]
-    return find_own_words(texts).text.strip()
+    return find_own_words(texts, room).text.strip()

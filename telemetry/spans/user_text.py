@@ -18,7 +18,7 @@ from openinference.semconv.trace import (
 
 from codec.parts import Other, ToolResult
 from telemetry.privacy.json_strings import REDACTED
-from telemetry.spans.wrappers import find_own_words
+from telemetry.spans.wrappers import Room, find_own_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,11 +68,13 @@ def find_user_text(
     """
     last = len(messages) - 1
     is_behind, is_new = True, False
+    room = Room()
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role == "user":
             texts = _read_texts(f"{_MESSAGES}.{position}", message, get)
-            if texts and (text := find_own_words(texts).text) and (shown := show(text)) is not None:
+            words = find_own_words(texts, room).text if texts else ""
+            if words and (shown := show(words)) is not None:
                 return UserText(shown, is_new or is_behind)
             is_new = is_new or (is_behind and texts is None)
         elif message.role in ANSWERERS:

@@ -93,10 +93,24 @@ WRAPPERS: Final = (
 """Everything that agents are known to put around the user's words."""
 
 MAX_SEARCHED_CHARS: Final = 262_144
-"""How far into a text a wrapper is looked for: a quarter of what a span shows of one."""
+"""How many characters of a call's texts are searched for wrappers: a quarter of what a span shows
+of one text."""
 
 _MAX_LEAD_CHARS: Final = 1_000
 """How long the words before a tag may be whose inside is kept."""
+
+
+class Room:
+    """How much may still be searched, of all texts of one call.
+
+    Attributes:
+        chars: the characters that are left.
+    """
+
+    __slots__ = ("chars",)
+
+    def __init__(self) -> None:
+        self.chars = MAX_SEARCHED_CHARS
 
 
 class OwnWords(NamedTuple):
@@ -111,11 +125,15 @@ class OwnWords(NamedTuple):
     is_wrapped: bool
 
 
-def find_own_words(texts: Sequence[str]) -> OwnWords:
+def find_own_words(texts: Sequence[str], room: Room | None = None) -> OwnWords:
     """Find the user's own words among the texts of a message, one text for each part.
 
     If an agent added nothing, all texts are the user's. Otherwise the last text that is left has
-    the words, because most agents put what they add before it.
+    the words, because most agents put what they add before it. Beyond the room, wrappers stay.
+
+    Args:
+        texts: those of one message.
+        room: what the messages of a call share; without it, this message has all of it.
 
     >>> find_own_words(["<system-reminder>Mind the gap.</system-reminder>", "Fix it"]).text
     'Fix it'
@@ -125,14 +143,15 @@ def find_own_words(texts: Sequence[str]) -> OwnWords:
             break
     else:
         return OwnWords(texts[0] if len(texts) == 1 else "\n".join(texts), is_wrapped=False)
-    left = [text for text in _strip_all(texts) if text and not text.isspace()]
+    stripped = _strip_all(texts, Room() if room is None else room)
+    left = [text for text in stripped if text and not text.isspace()]
     bare = [text for text in left if not _is_unknown_wrapper(text)] or left
     if len(bare) == len(texts) and all(one is text for one, text in zip(bare, texts, strict=True)):
         return OwnWords("\n".join(texts), is_wrapped=False)
     return OwnWords(bare[-1] if bare else "", is_wrapped=True)
 
 
-def _strip_all(texts: Iterable[str]) -> Iterator[str]:
+def _strip_all(texts: Iterable[str], room: Room) -> Iterator[str]:
     """Yield what is left of each text; the same object if that is all of it."""
     awaited = ""  # the end of files that began in an earlier text
     for text in texts:
@@ -141,15 +160,15 @@ def _strip_all(texts: Iterable[str]) -> Iterator[str]:
             _, is_there, rest = text.partition(awaited)
             awaited = "" if is_there else awaited
         if _may_be_wrapped(rest):
-            rest, awaited = _strip(rest)
+            rest, awaited = _strip(rest, room)
         yield rest
 
 
-def _strip(text: str) -> tuple[str, str]:
+def _strip(text: str, room: Room) -> tuple[str, str]:
     """Return a text without its wrappers, and the end that is awaited in the next text."""
     left = ""
     at = 0
-    while (found := _find_wrapper(text, at, left)) is not None:
+    while (found := _find_wrapper(text, at, left, room)) is not None:
         left += text[at : found.start()]
         left = left.lstrip() if left[:1].isspace() else left  # it is read again for each wrapper
         wrapper = _BY_START[found[1]]
@@ -161,10 +180,13 @@ def _strip(text: str) -> tuple[str, str]:
     return _keep_inside(left + text[at:] if at else text), ""
 
 
-def _find_wrapper(text: str, at: int, before: str) -> re.Match[str] | None:
+def _find_wrapper(text: str, at: int, before: str, room: Room) -> re.Match[str] | None:
     """Find the next wrapper that is removed; `before` is what is left of the text up to there."""
-    opening = None if before else _OPENS.match(text, at)
-    return opening or _ANYWHERE.search(text, at, MAX_SEARCHED_CHARS)
+    end = min(len(text), at + room.chars)
+    found = None if before else _OPENS.match(text, at, end)
+    found = found or _ANYWHERE.search(text, at, end)
+    room.chars -= (end if found is None else found.end()) - at
+    return found
 
 
 def _keep_inside(text: str) -> str:
@@ -201,7 +223,13 @@ def _match_any(starts: Iterable[str]) -> str:
 
 _OPENINGS: Final = tuple(_list_starts(_OPENING))
 _BY_START: Final = {one.lead or one.start: one for one in WRAPPERS}
-_ANYWHERE: Final = re.compile(_match_any(_list_starts(Treatment.DROP, Treatment.DROP_FILES)))
+_REMOVED: Final = _list_starts(Treatment.DROP, Treatment.DROP_FILES)
+_TAGS: Final = [start.removeprefix("<") for start in _REMOVED if start.startswith("<")]
+_LINES: Final = [start for start in _REMOVED if not start.startswith("<")]
+# Only what has the form of a tag is compared with each of them: a text may be nothing but "<".
+_ANYWHERE: Final = re.compile(
+    rf"(<(?=[a-z][a-z_-]{{3,31}}+>){_match_any(_TAGS)}|{_match_any(_LINES)})"
+)
 _OPENS: Final = re.compile(rf"\s*+{_match_any(_OPENINGS)}")
 _KEEPS: Final = re.compile(rf"\s*+{_match_any(_list_starts(_INSIDE))}")
 _UNKNOWN: Final = re.compile(r"\s*+<([A-Za-z][A-Za-z0-9]*[_-][A-Za-z0-9_-]*)(?:\s[^>]*)?>")

@@ -13,7 +13,13 @@ import pytest
 
 from telemetry.spans.rules import SpanRules
 from telemetry.spans.value_texts import ValueForm
-from telemetry.spans.wrappers import MAX_SEARCHED_CHARS, WRAPPERS, Treatment, find_own_words
+from telemetry.spans.wrappers import (
+    MAX_SEARCHED_CHARS,
+    WRAPPERS,
+    Room,
+    Treatment,
+    find_own_words,
+)
 from tests.telemetry.columns import ask, columns_of, user
 from tests.telemetry.exchanges import build_exchange_attributes, make_exchange
 
@@ -198,3 +204,30 @@ def test_a_wrapper_is_looked_for_so_far() -> None:
     long = "x" * MAX_SEARCHED_CHARS
     assert find_own_words([f"{long}{REMINDER}"]).text == f"{long}{REMINDER}"
     assert find_own_words([f"{REMINDER}{long}"]).text == long
+
+
+def test_the_parts_of_a_message_share_what_is_searched() -> None:
+    """Many long parts take no more work than one. Behind it, a wrapper stays where it is."""
+    room = Room()
+    hostile = ["<" * MAX_SEARCHED_CHARS] * 10
+    question = f"{REMINDER}Fix it"
+    assert find_own_words([*hostile, question], room).text.endswith(question)
+    assert room.chars == 0
+    plain = ["x" * MAX_SEARCHED_CHARS] * 10
+    assert find_own_words([*plain, question]).text == "Fix it"
+
+
+def test_the_messages_of_a_call_share_what_is_searched() -> None:
+    """The newest are looked at first, so a message before them is shown as it came."""
+    first = user(f"{REMINDER}Fix it")
+    half = user("<system-reminder>" + " " * 20 + "</system-reminder>" + " " * 40)
+    assert ask(first, *[half] * 100).preview == "Fix it"
+    long = user(" " * (MAX_SEARCHED_CHARS // 2) + "<system-reminder>")
+    assert (ask(first, long, long).preview or "").startswith("<system-reminder>")
+
+
+def test_what_is_removed_takes_no_room() -> None:
+    """Only what is searched counts, not a long file inside a wrapper."""
+    room = Room()
+    assert find_own_words([f"<user_info>{'x' * 9_000}</user_info>Fix it"], room).text == "Fix it"
+    assert room.chars == MAX_SEARCHED_CHARS - len("<user_info>") - len("Fix it")
