@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 MAX_FIELDS = 32
 """The most fields of one head that are recorded, 64 of both: Anthropic sends some 25."""
 
+MAX_NAME_CHARS = 64
+"""The longest name of a field that is found by its beginning: an upstream may send any."""
+
 MAX_ADDED_NAMES = 32
 """The most names that the setting adds: more would take the room of the list."""
 
@@ -208,7 +211,11 @@ class AllowedFields:
 
     def _find_answered(self, names: tuple[str, ...]) -> _Chosen:
         wanted, prefixes = self._answered, self._prefixes
-        return _choose(names, (name in wanted or name.startswith(prefixes) for name in names))
+        are_wanted = (
+            name in wanted or (len(name) <= MAX_NAME_CHARS and name.startswith(prefixes))
+            for name in names
+        )
+        return _choose(names, are_wanted)
 
 
 NO_HEADS: Final = AllowedFields(frozenset(), frozenset(), ())

@@ -258,8 +258,10 @@ class Observation:
         begin, answer, stream = self._begin, self._answer, self._answer.stream
         head = answer.head or _NO_HEAD
         chunks = stream.clock.read() if stream is not None else None
-        read = read_headers(begin.headers, head.headers, self._allowed_fields, self._credentials)
         user_agent, client_retry = read_caller(begin.headers)
+        read = read_headers(
+            begin.headers, head.headers, self._allowed_fields, self._credentials, user_agent
+        )
         return Exchange(
             identity=begin.identity,
             endpoint=begin.endpoint,
@@ -295,7 +297,7 @@ class Observation:
             rate_limits=read.rate_limits,
             heads=read.heads,
             context=add_launch(self._read_context(), begin.launch),
-            user_agent=user_agent,
+            user_agent=read.agent,
             client_retry=client_retry,
             is_subscription=is_paid_by_subscription(
                 begin.server_address, read_betas(begin.headers)

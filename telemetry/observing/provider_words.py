@@ -28,7 +28,7 @@ import msgspec
 
 from codec.no_answer import NoAnswer, find_lack, find_page_words, find_words
 from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
-from telemetry.observing.heads import MAX_KEPT_SHAPES
+from telemetry.observing.heads import MAX_KEPT_SHAPES, MAX_NAME_CHARS
 from telemetry.privacy.body_credentials import redact_named
 from telemetry.privacy.redaction import Redaction
 
@@ -139,16 +139,22 @@ class ReadHeads(NamedTuple):
     Attributes:
         request_id: the provider's id of the call.
         rate_limits: the headers about its limits, and ``retry-after``.
+        agent: the client's program.
         heads: the member ``headers`` of the metadata; empty if no field is recorded.
     """
 
     request_id: str | None
     rate_limits: Mapping[str, str]
+    agent: str | None
     heads: Mapping[str, Any]
 
 
 def read_headers(
-    asked: Headers, answered: Headers, recorded: AllowedFields, credentials: Credentials
+    asked: Headers,
+    answered: Headers,
+    recorded: AllowedFields,
+    credentials: Credentials,
+    agent: str | None = None,
 ) -> ReadHeads:
     """Read the heads of a request and of its answer.
 
@@ -161,12 +167,15 @@ def read_headers(
     shown = [request_id or "", *fields.asked.values(), *fields.answered.values()]
     if not limits.keys() <= fields.answered.keys():
         shown += limits.values()
+    if agent and "user-agent" not in fields.asked:
+        shown.append(agent)
     together = "\n".join(shown)
     is_unquoted = not credentials or credentials.redact_quote(together) is together
-    if not is_unquoted:
-        limits = {name: credentials.redact_quote(value) for name, value in limits.items()}
-        request_id = request_id and credentials.redact_quote(request_id)
     if not (is_unquoted and _are_plain(together, shown)):
+        quoted = credentials.redact_quote
+        limits = {name: _show(value, quoted) for name, value in limits.items()}
+        request_id = request_id and _show(request_id, quoted)
+        agent = agent and _mask(agent, credentials.redact)
         fields = fields._replace(
             asked={name: _show(text, credentials.redact) for name, text in fields.asked.items()},
             answered={
@@ -174,7 +183,7 @@ def read_headers(
                 for name, text in fields.answered.items()
             },
         )
-    return ReadHeads(request_id, limits, _build_member(fields))
+    return ReadHeads(request_id, limits, agent, _build_member(fields))
 
 
 def _find_limits(headers: Headers) -> dict[str, str]:
@@ -190,7 +199,8 @@ def _find_limit_places(names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(
         place
         for place, name in enumerate(names)
-        if name.startswith(_RATE_LIMIT_PREFIXES) or name == "retry-after"
+        if (name.startswith(_RATE_LIMIT_PREFIXES) and len(name) <= MAX_NAME_CHARS)
+        or name == "retry-after"
     )
 
 
@@ -234,8 +244,11 @@ def _show(value: str, redact: Callable[[str], str]) -> str:
     if not value.isascii():
         with contextlib.suppress(UnicodeError):
             value = value.encode("latin-1").decode("utf-8")
-    masked = _keys().redact_text(redact_named(redact(value)))
-    return _shorten(masked)
+    return _shorten(_mask(value, redact))
+
+
+def _mask(value: str, redact: Callable[[str], str]) -> str:
+    return _keys().redact_text(redact_named(redact(value)))
 
 
 def _shorten(text: str) -> str:

@@ -13,6 +13,7 @@ from telemetry.observing.heads import (
     ANSWER_FIELDS,
     MAX_ADDED_NAMES,
     MAX_FIELDS,
+    MAX_NAME_CHARS,
     REQUEST_FIELDS,
     AllowedFields,
 )
@@ -270,3 +271,23 @@ def test_a_wrong_name_is_refused(words: tuple[str, ...], complaint: str) -> None
     """At the start, as in ``[headers]``."""
     with pytest.raises(ConfigurationError, match=complaint):
         AllowedFields.build(words)
+
+
+def test_a_key_that_is_not_the_calls_own_stands_nowhere_beside_the_fields() -> None:
+    """The id of the call, its limits and its agent mask them alike, also without the fields."""
+    planted = [("x-request-id", f"r {KEY}"), ("x-ratelimit-note", f"n {KEY}")]
+    frames = exchange_frames(ANSWER, headers=planted, request_headers=[("user-agent", f"a {KEY}")])
+    alone = exchange_frames(ANSWER, request_headers=[("user-agent", f"a {KEY}")])
+    none = Observer(allowed_fields=AllowedFields.build(("none",)))
+    assert observe(alone, none).user_agent == f"a {REDACTED}"
+    exchange = observe(frames)
+    assert exchange.user_agent == f"a {REDACTED}"
+    assert exchange.request_id == f"r {REDACTED}"
+    assert exchange.rate_limits == {"x-ratelimit-note": f"n {REDACTED}"}
+
+
+def test_a_field_that_is_found_by_its_beginning_has_a_short_name() -> None:
+    """Names are not cut, so a long one is left out of the fields and of the limits (R5)."""
+    longest = "x-ratelimit-".ljust(MAX_NAME_CHARS, "n")
+    exchange = observe(exchange_frames(ANSWER, headers=[(longest, "1"), (f"{longest}n", "2")]))
+    assert exchange.heads["response"] == {longest: "1"} == exchange.rate_limits
