@@ -5,7 +5,8 @@ Functions on an open connection. A span stays what it was without them: no error
 ``call_pictures`` has a row for each picture of a call: where it stands, and its digest or the
 reason why it is not kept. ``pictures`` has the contents. A content is removed with the last call
 that has it (:func:`remove_pictures`). All together take at most :data:`SHARE` of the store; for
-newer ones the pictures of the oldest calls are removed. Their calls stay.
+newer ones, and for spans that are still to be sent, the pictures of the oldest calls are removed.
+Their calls stay.
 """
 
 from __future__ import annotations
@@ -133,16 +134,28 @@ def insert_pictures(
 def _make_room(connection: sqlite3.Connection, limit_bytes: int) -> None:
     """Remove the pictures of the oldest calls until all others are within the limit."""
     (total,) = connection.execute(_TOTAL).fetchone()
-    if total <= limit_bytes:
-        return
-    surplus = total - limit_bytes + limit_bytes // _SPARE_SHARE
-    removed: list[tuple[int]] = []
-    for number, size_bytes, _ in connection.execute(_OLDEST_FIRST):
-        if surplus <= 0:
+    if total > limit_bytes:
+        surplus_bytes = total - limit_bytes + limit_bytes // _SPARE_SHARE
+        remove_contents(connection, find_oldest_contents(connection, surplus_bytes))
+
+
+def find_oldest_contents(connection: sqlite3.Connection, size_bytes: int) -> list[int]:
+    """Find the numbers of the oldest calls' contents that have so many bytes together, or of all.
+
+    With 0 bytes or less none are found.
+    """
+    found: list[int] = []
+    for number, content_bytes, _ in connection.execute(_OLDEST_FIRST):
+        if size_bytes <= 0:
             break
-        removed.append((number,))
-        surplus -= size_bytes
-    connection.executemany("DELETE FROM pictures WHERE id = ?", removed)
+        found.append(number)
+        size_bytes -= content_bytes
+    return found
+
+
+def remove_contents(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Remove these contents, in a transaction of the caller's. The calls keep their places."""
+    connection.executemany("DELETE FROM pictures WHERE id = ?", ((number,) for number in numbers))
 
 
 def remove_pictures(connection: sqlite3.Connection, seqs: Iterable[int]) -> None:

@@ -4,9 +4,9 @@ Functions on an open connection; :class:`telemetry.store.store.Store` calls them
 
 Spans that wait for nobody (delivered, rejected, kept) are removed by age; pending spans never are.
 If the store is too large, delivered spans are removed first, then rejected ones, then kept ones,
-and pending ones only when nothing else is left; the oldest of each state go first. On a full disk
-delivered, rejected and kept spans are removed in that order, never pending ones, and no more than
-the next commits need.
+then pictures, and pending spans only when nothing else is left; the oldest of each go first. On a
+full disk delivered, rejected and kept spans are removed in that order, then pictures, never pending
+spans, and no more than the next commits need.
 
 A step of pruning is bounded: a transaction that removes, and one that gives room back to the disk.
 Only the folding of a WAL that grew during a long read cannot be divided.
@@ -25,7 +25,12 @@ from telemetry.store.kept_calls import remove_kept_calls
 from telemetry.store.minutes import sum_removed
 from telemetry.store.opening import fold_wal, wal_path
 from telemetry.store.parts.sweeping import Sweeping, sweep
-from telemetry.store.pictures import measure_pictures, remove_pictures
+from telemetry.store.pictures import (
+    find_oldest_contents,
+    measure_pictures,
+    remove_contents,
+    remove_pictures,
+)
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_removed
@@ -77,15 +82,17 @@ _Row: TypeAlias = "tuple[int, str, int, int | None]"
 
 
 class Surplus(NamedTuple):
-    """Spans for one step to remove.
+    """Spans or pictures for one step to remove.
 
     Attributes:
-        rows: number, state, bytes and part of each.
-        lost: how many of them are still to be sent.
+        rows: number, state, bytes and part of each span.
+        contents: numbers of contents of pictures; none if there are spans.
+        lost: how many of the spans are still to be sent.
         more: whether further ones are to go.
     """
 
     rows: Sequence[_Row] = ()
+    contents: Sequence[int] = ()
     lost: int = 0
     more: bool = False
 
@@ -101,8 +108,13 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
     excess_bytes = _used_bytes(connection) - int(retention.max_bytes * _FULL_SHARE)
     if excess_bytes <= 0:
         return Surplus()
-    oldest = _oldest(connection, (*_UNAWAITED, SpanState.PENDING))
-    chosen, stored_bytes = _choose(connection, min(excess_bytes, MAX_PRUNE_BYTES), oldest)
+    step_bytes = min(excess_bytes, MAX_PRUNE_BYTES)
+    oldest = _oldest(connection, _UNAWAITED)
+    if not oldest:
+        if contents := find_oldest_contents(connection, step_bytes):
+            return Surplus(contents=contents, more=True)  # the next step counts what they freed
+        oldest = _oldest(connection, (SpanState.PENDING,))
+    chosen, stored_bytes = _choose(connection, step_bytes, oldest)
     # Each span of a conversation counts with the bytes stored for it, but mostly frees less,
     # because others share its parts and its pictures: the next step frees the rest.
     frees_less = any(
@@ -130,6 +142,12 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
         count_removed(connection, Counter(state for _, state, *_ in rows))
 
 
+def remove_stored_pictures(connection: sqlite3.Connection, contents: Sequence[int]) -> None:
+    """Remove these contents of pictures, in one transaction; their calls stay."""
+    with transaction(connection):
+        remove_contents(connection, contents)
+
+
 def shrink(connection: sqlite3.Connection, path: Path, limit_bytes: int) -> bool:
     """Give some room back if file and WAL are over the limit; true if there is more to give.
 
@@ -155,8 +173,16 @@ def make_room(connection: sqlite3.Connection) -> None:
     """
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
     free_bytes = _pragma(connection, "freelist_count") * _pragma(connection, "page_size")
-    if free_bytes < ROOM_BYTES and (oldest := _oldest(connection, _UNAWAITED)):
-        remove(connection, _choose(connection, ROOM_BYTES - free_bytes, oldest)[0])
+    if free_bytes >= ROOM_BYTES:
+        return
+    oldest = _oldest(connection, _UNAWAITED)
+    chosen, stored_bytes = _choose(connection, ROOM_BYTES - free_bytes, oldest)
+    if chosen:
+        remove(connection, chosen)
+    contents = find_oldest_contents(connection, ROOM_BYTES - free_bytes - stored_bytes)
+    if contents:
+        remove_stored_pictures(connection, contents)
+    if chosen or contents:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 

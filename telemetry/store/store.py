@@ -44,7 +44,13 @@ from telemetry.store.fresh_spans import FreshSpans
 from telemetry.store.kept_calls import DigestKey, find_last_conversation, find_runs, read_kept_calls
 from telemetry.store.parts.families import Families
 from telemetry.store.pictures import SHARE, insert_pictures
-from telemetry.store.retention import find_surplus, measure_disk_bytes, remove, shrink
+from telemetry.store.retention import (
+    find_surplus,
+    measure_disk_bytes,
+    remove,
+    remove_stored_pictures,
+    shrink,
+)
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
 from telemetry.store.tally import read_tally
 from telemetry.store.unobserved_calls import write_unobserved
@@ -274,6 +280,8 @@ class Store:
 
         def step(connection: sqlite3.Connection) -> PruneResult:
             surplus = find_surplus(connection, self._retention, now_ns)
+            if surplus.contents:
+                remove_stored_pictures(connection, surplus.contents)
             if surplus.rows:
                 remove(connection, surplus.rows)
                 self._lost += surplus.lost

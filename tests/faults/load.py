@@ -41,7 +41,7 @@ class Load:
         connections: how many take turns; each has one exchange under way.
         rate: exchanges begun per second; 0: as fast as they are answered.
         chunks: ask for streams, of so many events with content; 0: for whole answers.
-        pad_bytes: added to each request's message.
+        pad_bytes: added to each request's message; beside a picture it is in no other.
         picture_bytes: the size of the picture in each request, which is in no other; 0: none.
     """
 
@@ -197,7 +197,7 @@ class _Clients:
         stream = "true" if self._load.chunks else "false"
         content = f'"Is all well? {self._pad}"'
         if self._load.picture_bytes:
-            content = _draw(self._load.picture_bytes)
+            content = _draw(self._load.picture_bytes, self._load.pad_bytes)
         body = (
             f'{{"model":"{MODEL}","stream":{stream},'
             f'"messages":[{{"role":"user","content":{content}}}]}}'
@@ -210,10 +210,12 @@ class _Clients:
         return head.encode() + body
 
 
-def _draw(size_bytes: int) -> str:
-    """Write the content of a message: a picture that nobody sent before."""
+def _draw(size_bytes: int, text_bytes: int) -> str:
+    """Write the content of a message: a picture and a text that nobody sent before."""
+    text = os.urandom(text_bytes // 2).hex()
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + os.urandom(size_bytes)).decode()
-    return f'[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{picture}"}}}}]'
+    image = f'{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{picture}"}}}}'
+    return f'[{{"type":"text","text":"{text}"}},{image}]'
 
 
 async def _read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:

@@ -1,6 +1,7 @@
 """Row of a store full of pictures: it loses no span, and takes no more room than it may.
 
 Each call has a picture that no other call has, many times as many bytes as all of them may take.
+Its text is large, too: all spans together need some of the room that pictures may have.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ STORE_BYTES = 32 << 20
 
 PICTURE_BYTES = 400_000
 
+TEXT_BYTES = 26_000_000
+"""What all spans take, about: with the pictures they would be too many."""
+
+_COPIES = 3
+"""How often the store has the text of a span, about."""
+
 COUNT = 400
 
 CALM_COUNT = 100
@@ -35,7 +42,12 @@ def test_a_store_full_of_pictures_loses_no_span(load_upstream: str, tmp_path: Pa
     with playing(tmp_path, load_upstream, environment=limit) as scene:
         calm = scene.calm_load(scaled(CALM_COUNT), rate=RATE, pad_bytes=PICTURE_BYTES)
         count = scaled(COUNT, least=60)
-        during = scene.load(count, rate=RATE, picture_bytes=PICTURE_BYTES)
+        during = scene.load(
+            count,
+            rate=RATE,
+            pad_bytes=TEXT_BYTES // _COPIES // count,
+            picture_bytes=PICTURE_BYTES,
+        )
         with scene.backend():
             scene.wait_for_all()
         with open_calls(scene.spantap.store) as calls:

@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.opening import wal_path
+from telemetry.store.pictures import SHARE
+from telemetry.store.retention import make_room
 from telemetry.store.rows import CallPicture, LeftOut, Retention
 from telemetry.store.store import Store
 from tests.telemetry.damage import damage_page, fold, make_older, pages_of
@@ -149,6 +151,50 @@ def test_a_store_full_of_pictures_loses_no_span(path: Path) -> None:
         due = store.read_due(100, 1 << 30, FOREVER_NS)
     assert (counts.pending, counts.lost) == (40, 0)
     assert [span.span_id for span in due] == [span_id(number) for number in range(1, 41)]
+
+
+def test_pictures_go_before_large_spans_that_are_still_to_be_sent(path: Path) -> None:
+    """The oldest pictures, and no more than the spans need; then a call has its newest picture."""
+    data = [PNG + os.urandom(500_000) for _ in range(12)]
+    with Store.open(path, retention=Retention(max_bytes=16 * MIB)) as store:
+        store.add([make_row(number, padding_bytes=100_000) for number in range(125)])
+        for number, one in enumerate(data, start=200):
+            store.add([with_pictures(number, one)])
+            while store.prune(FOREVER_NS // 2).more:
+                pass
+        counts = store.counts()
+    assert (counts.pending, counts.lost) == (137, 0)
+    kept = [contents_of(path, number) == [one] for number, one in enumerate(data, start=200)]
+    assert kept == sorted(kept)
+    assert 0 < sum(kept) * 500_000 < 16 * MIB // SHARE - 2 * 500_000
+
+
+def test_delivered_spans_go_before_pictures_of_pending_ones(path: Path) -> None:
+    """They wait for nobody; a picture is shown beside a call that stays."""
+    data = PNG + os.urandom(200_000)
+    with Store.open(path, retention=Retention(max_bytes=4 * MIB)) as store:
+        store.add([make_row(number, padding_bytes=100_000) for number in range(20)])
+        store.mark_delivered([*range(1, 21)])
+        store.add([with_pictures(100, data)])
+        store.add([make_row(number, padding_bytes=100_000) for number in range(200, 225)])
+        while store.prune(0).more:
+            pass
+        counts = store.counts()
+    assert (counts.pending, counts.lost) == (26, 0)
+    assert 0 < counts.delivered < 20
+    assert contents_of(path, 100) == [data]
+
+
+def test_a_full_disk_takes_pictures_when_all_spans_are_to_be_sent(path: Path) -> None:
+    """The next commits need their room; no more than that goes."""
+    data = [PNG + os.urandom(4 * MIB) for _ in range(3)]
+    with Store.open(path) as store:
+        for number, one in enumerate(data, start=1):
+            store.add([with_pictures(number, one)])
+        store._file.run(make_room)
+        assert store.counts().pending == 3
+        assert contents_of(path, 3) == [data[2]]
+        assert count_rows(path, "pictures") == 1
 
 
 def test_a_picture_that_cannot_be_written_costs_no_span(
