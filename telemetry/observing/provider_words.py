@@ -183,6 +183,12 @@ def read_headers(
                 for name, text in fields.answered.items()
             },
         )
+    names = "\n".join((*limits, *fields.answered))
+    if credentials.redact_name(names) != names:
+        hide = credentials.redact_name
+        limits = {hide(name): value for name, value in limits.items()}
+        answered_fields = {hide(name): value for name, value in fields.answered.items()}
+        fields = fields._replace(answered=answered_fields)
     return ReadHeads(request_id, limits, agent, _build_member(fields))
 
 

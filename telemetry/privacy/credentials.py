@@ -193,6 +193,12 @@ class Credentials:
         redacted = _redact(text, self._all, probes)
         return redacted if is_whole else _without_begun(redacted, self._all)
 
+    def redact_name(self, name: str) -> str:
+        """Mask the credentials in the name of a field, which is in lower case."""
+        for value in self._values:
+            name = name.replace(value.lower(), REDACTED)
+        return name
+
     @property
     def reach(self) -> int:
         """The most characters that a credential takes in a text, with a few to spare."""

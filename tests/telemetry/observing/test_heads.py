@@ -291,3 +291,14 @@ def test_a_field_that_is_found_by_its_beginning_has_a_short_name() -> None:
     longest = "x-ratelimit-".ljust(MAX_NAME_CHARS, "n")
     exchange = observe(exchange_frames(ANSWER, headers=[(longest, "1"), (f"{longest}n", "2")]))
     assert exchange.heads["response"] == {longest: "1"} == exchange.rate_limits
+
+
+def test_the_calls_key_is_masked_in_the_name_of_a_field() -> None:
+    """Names come in lower case, whatever the upstream wrote."""
+    sealed = OWN_CIPHER.encrypt(b"authorization:Bearer Planted-KEY-0123456789")
+    quoting = [("x-ratelimit-left-planted-key-0123456789", "1")]
+    frames = exchange_frames(ANSWER, headers=quoting)
+    frames[0] = begin(1, encrypted=sealed)
+    exchange = observe(frames)
+    assert exchange.heads["response"] == {f"x-ratelimit-left-{REDACTED}": "1"}
+    assert exchange.rate_limits == exchange.heads["response"]
