@@ -130,6 +130,16 @@ class Mask:
         """Tell whether a credential or a pattern is found in a text."""
         return self.text(text) != text
 
+    def finds_in_bytes(self, data: bytes) -> bool:
+        """Tell whether a credential or a pattern is found in the texts of a file.
+
+        Files have them in UTF-8 or ASCII. Bytes that are neither count as no letters: otherwise
+        short patterns would be found in any large picture.
+        """
+        if self._redaction is None and not self.credentials:
+            return False
+        return self.changes(data.decode("utf-8", "replace"))
+
     def attributes(
         self, attributes: dict[str, AttributeValue], most_chars: int | None = None
     ) -> dict[str, AttributeValue]:

@@ -164,14 +164,19 @@ class _Finding:
             return None, None, LeftOut.TOO_LARGE if is_large else LeftOut.NO_MEMORY
         if (known := self._known.get(text)) is not None:
             return known
-        kind = find_picture_type(decode_base64(text[:_TYPE_CHARS]))
+        kind = find_picture_type(decode_base64(text.lstrip()[:_TYPE_CHARS]))
         if kind is None:
             return None, None, LeftOut.TYPE
         if len(text) > _MAX_CHARS:  # no pattern is looked for in 50 MB that are not kept
             return kind, None, LeftOut.TOO_LARGE
         if self._mask.changes(written):
             return None
-        judged = self._known[text] = self._decode(kind, text)
+        judged = self._decode(kind, text)
+        data = judged[1]
+        if data is not None and self._mask.finds_in_bytes(data):
+            self._kept_bytes -= len(data)
+            return None
+        self._known[text] = judged
         return judged
 
     def _decode(self, kind: str, text: str) -> _Judged:

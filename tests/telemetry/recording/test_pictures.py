@@ -312,6 +312,22 @@ def test_a_pattern_that_changes_it_keeps_nothing(path: Path) -> None:
     assert (recorded.holds(shown), recorded.holds(PNG)) == (False, True)
 
 
+def test_a_pattern_is_looked_for_in_the_bytes_of_a_picture(path: Path) -> None:
+    """A file may have a text, such as the one in a PNG's chunk, that its base64 does not show."""
+    shown = HEADS["image/png"] + b"tEXtComment\0" + SECRET.encode() + os.urandom(40_000)
+    recorded = Recorded(path, SpanRules(redaction=Redaction({"canary": SECRET})))
+    [picture] = recorded.record(chat(url_of(shown), url_of(OTHER), url_of(shown)))
+    assert (picture.part, picture.left_out) == (2, None)
+    assert (recorded.holds(shown), recorded.holds(OTHER)) == (False, True)
+
+
+def test_white_space_before_the_base64_hides_no_type(path: Path) -> None:
+    """A line may begin behind the head of a URL."""
+    url = url_of(PNG).replace(",", ",\r\n" + " " * 20)
+    [picture] = Recorded(path).record(chat(url))
+    assert (picture.type, picture.left_out) == ("image/png", None)
+
+
 def test_the_users_limit_of_images_bounds_the_store_too(path: Path) -> None:
     """Its default bounds only spans."""
     privacy = PrivacySwitches(base64_image_max_length=50_000, limits_images=True)
