@@ -45,6 +45,9 @@ MAX_COUNTED_BYTES = 16 * 1024 * 1024
 """Twice the largest picture that is kept (:data:`codec.text.pictures.MAX_PICTURE_BYTES`). Lists
 import this module, and do without the codec."""
 
+_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""The types of :mod:`codec.text.pictures`; in a damaged row a type may be anything."""
+
 _SIZE = f"min(max(coalesce(CAST(size_bytes AS INTEGER), 0), 0), {MAX_COUNTED_BYTES})"
 """In a damaged row a size may be anything."""
 
@@ -76,7 +79,7 @@ SELECT typeof(is_answer) = 'integer' AND is_answer = 1,
     CASE typeof(message) WHEN 'integer' THEN message END,
     CASE typeof(part) WHEN 'integer' THEN part END,
     CAST(type AS BLOB),
-    CASE typeof(size_bytes) WHEN 'integer' THEN size_bytes END,
+    CASE typeof(size_bytes) WHEN 'integer' THEN max(size_bytes, 0) END,
     CASE typeof(digest) WHEN 'blob' THEN digest END,
     CAST(left_out AS BLOB),
     EXISTS (SELECT 1 FROM pictures WHERE digest = call_pictures.digest)
@@ -214,7 +217,7 @@ def read_pictures(connection: sqlite3.Connection, seq: int) -> list[CallPicture]
                 is_answer=bool(is_answer),
                 message=message,
                 part=part,
-                type=_decode(kind),
+                type=known if (known := _decode(kind)) in _TYPES else None,
                 size_bytes=size_bytes or 0,
                 digest=digest.hex() if is_kept else None,
                 left_out=why,

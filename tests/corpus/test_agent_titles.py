@@ -19,7 +19,7 @@ pytestmark = NEEDS_RECORDINGS
 ASKED = (
     "Spawn a subagent to get the weather in New York. After that subagent, do it again but for"
     " California, not in a subagent. Both should be in fahrenheit."
-)[:120].rstrip()
+)[:119].rstrip() + "…"
 TASK = "Please fetch the current weather for New York state (NY) in fahrenheit."
 
 _NAME = "claude-agent-sdk_v1_messages_beta_true_post_"

@@ -119,7 +119,7 @@ def test_the_words_of_a_sound_come_back(store: Path) -> None:
     call = read_call(store, make_exchange(response=answer(choice)))
     assert call.output_messages[0].parts == (
         ContentPart(kind="text", text="42"),
-        ContentPart(kind="transcript", text="Left here."),
+        ContentPart(kind="transcript", text="Left here.", place=1),
     )
 
 
@@ -130,7 +130,7 @@ def test_reasoning_comes_before_text(store: Path) -> None:
     call = read_call(store, make_exchange(response=answer(choice)))
     assert call.output_messages[0].parts == (
         ContentPart(kind="reasoning", text="Let me think."),
-        ContentPart(kind="text", text="42"),
+        ContentPart(kind="text", text="42", place=1),
     )
 
 

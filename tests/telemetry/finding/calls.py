@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from hypothesis import strategies as st
 
-from telemetry.facts import OUTCOMES, CallColumns
+from telemetry.facts import COST_BASES, COST_GAPS, OUTCOMES, CallColumns
 from telemetry.launch_labels import build_label
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import migrate
@@ -102,7 +102,9 @@ COLUMNS: dict[str, st.SearchStrategy[object]] = {
     "api": _maybe(_APIS),
     "client": _maybe(_CLIENTS),
     "launch": _maybe(_LAUNCHES),
-    "cost_usd": _maybe(_DOLLARS),
+    **{name: _maybe(_DOLLARS) for name in ("cost_usd", "saved_usd")},
+    "cost_basis": _maybe(st.sampled_from(COST_BASES)),
+    "cost_gap": _maybe(st.sampled_from(COST_GAPS)),
     "request_id": _maybe(_IDS | _IDS.map(str.upper) | TEXTS),
     "streamed": _maybe(st.sampled_from([0, 1])),
     "anomalies": _maybe(_ANOMALIES.map(" ".join)),
@@ -148,6 +150,8 @@ _WORDS: dict[str, tuple[str, ...]] = {
     "state": (*SpanState, "*e*", "pend"),
     "kind": ("llm", "EMBED", "*"),
     "purpose": ("title", "T*", "quot", "*"),
+    "basis": ("list", "l*", "*"),
+    "unpriced": ("no_usage", "unknown_*", "*"),
     "streamed": ("yes", "no", "1"),
 }
 
@@ -167,7 +171,7 @@ VALUES: dict[str, st.SearchStrategy[str]] = {
         key: st.tuples(_SIGNS, _COUNTS.map(str) | st.just("1k")).map("".join)
         for key in ("tokens", "in", "out", "cached", "retry", "http", "conversation", "run")
     },
-    "cost": st.tuples(_SIGNS, _DOLLARS.map(repr)).map("".join),
+    **{key: st.tuples(_SIGNS, _DOLLARS.map(repr)).map("".join) for key in ("cost", "saved")},
     "dur": st.tuples(_SIGNS, _DURATIONS).map("".join),
     "ttft": st.tuples(_SIGNS, _DURATIONS).map("".join),
     "since": _MOMENTS.map(":{}".format),
