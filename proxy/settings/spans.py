@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from proxy.settings.shown import list_settings
 from telemetry.conversation_position import ConversationForm
 from telemetry.errors import ConfigurationError
 from telemetry.observing.client_context import HeaderMap
@@ -114,6 +113,8 @@ def hand_over(settings: Settings, environ: Mapping[str, str]) -> bytes:
     Raises:
         ConfigurationError: a variable about what is to be hidden cannot be followed.
     """
+    from proxy.settings.shown import list_settings  # noqa: PLC0415 - telemetry needs no pydantic
+
     handed = settings.model_dump(mode="json")
     handed["shown"] = msgspec.to_builtins(list_settings(settings, environ))
     if hides_content(settings, environ):
