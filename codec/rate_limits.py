@@ -61,7 +61,7 @@ _OLD_ITEM: Final = frozenset({"limit", "remaining", "reset"})
 
 
 class RateLimit(NamedTuple):
-    """One limit of a provider, as an answer describes it.
+    """A limit of a provider, as an answer describes it.
 
     Attributes:
         name: what is limited, in the provider's words, such as ``input-tokens``.

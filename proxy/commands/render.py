@@ -54,7 +54,7 @@ _APART: Final = frozenset(
         MetadataMember.COST_LIST_DATE,
     }
 )
-"""Members of the metadata that have lines or a part of their own."""
+"""Members of the metadata that are shown elsewhere, as lines or as a part."""
 
 _PARAMETER_NESTING: Final = 2
 """How deeply parameters are spread over lines: an effort is, and the schema of an answer is not."""

@@ -36,7 +36,7 @@ class PortTaken(ConfigurationError):  # noqa: N818 - names the condition, as oth
     """Another program has a port.
 
     Attributes:
-        fact: which port cannot be had, and why, without who has it and what to do.
+        fact: which port cannot be had, and why; not which process has it, nor what to do.
     """
 
     def __init__(self, fact: str, advice: str) -> None:

@@ -1,4 +1,4 @@
-"""One child of the supervisor: started, listened to, and restarted if it ends unasked.
+"""Starts a child of the supervisor, listens to it, and restarts it if it ends unasked.
 
 A child that has never been ready is not started again: it cannot follow the settings, and has
 logged why. A child that has been ready is always restarted, because traffic needs it, the first

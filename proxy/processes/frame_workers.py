@@ -23,7 +23,7 @@ class FrameWorker:
 
 
 class FrameConnection:
-    """One connection of a worker; `worker` is set once it has said which worker it is."""
+    """A connection of a worker; `worker` is set once the worker has said which one it is."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock

@@ -1,4 +1,4 @@
-"""What people are told of costs: what an amount means, and why one is unknown."""
+"""Words for people about costs: what an amount means, and why one is unknown."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OLD_DAYS: Final = 90
 """A list of prices that is older is marked: providers change prices a few times a year."""
 
 MAX_GAPS: Final = 3
-"""How many reasons for unknown costs are told of many calls: enough to begin with."""
+"""How many reasons for unknown costs a list of calls gives: enough to begin with."""
 
 MAX_MODEL_CHARS: Final = 80
 
 _GAP_CALLS: Final = 100
-"""The newest calls without a cost, whose reasons are told of many calls."""
+"""How many of the newest calls without a cost are asked for their reasons."""
 
 _GAP_SECONDS: Final = 0.2
 """How long these are looked for: where all calls have a cost, all of them would be read."""

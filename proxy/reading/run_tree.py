@@ -17,7 +17,7 @@ MAX_DEPTH: Final = 100
 """The deepest level of a tree; no terminal has room for more."""
 
 _Place = int | str
-"""The number of a run, whose agent it stands below, or the id of a span."""
+"""A row stands below the agent of the run with this number, or below the span with this id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

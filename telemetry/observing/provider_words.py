@@ -7,8 +7,8 @@ before anything else is done with them. An answer is masked with the span
 A provider may quote a request in errors, whatever the status and wherever they stand, in bodies
 that are not an answer, and in the fields of its head, such as the id of the call. The recorded
 fields of both heads (:mod:`telemetry.observing.heads`) are masked here as well. Whatever has the
-form of a key is masked in them even if nobody asked for that pattern: a person who looks at
-``metadata.headers`` does not expect a secret there.
+form of a key is masked in them, whether a pattern asks for it or not, because nobody expects a
+secret in ``metadata.headers``.
 
 A text that is not whole loses an end that may be the beginning of a credential. An early end of an
 encoded body is not noticed, so an encoded text that is not JSON counts as cut.
@@ -89,7 +89,7 @@ _SECRET_BEGINS = re.compile(
 )
 
 _plain_values: set[str] = set()
-"""Those that are remembered; any thread may add some."""
+"""The values that are known to need no mask; any thread may add some."""
 
 _NAME: Final[Callable[[tuple[str, str]], str]] = itemgetter(0)
 

@@ -36,7 +36,7 @@ from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
 from telemetry.pricing.span_cost import NOTHING_FOUND
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
-from telemetry.spans.purposes import find_purpose, find_told_purpose
+from telemetry.spans.purposes import find_named_purpose, find_purpose
 from telemetry.spans.steps import describe_step
 from telemetry.spans.user_text import find_user_text
 
@@ -147,7 +147,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
         preview, is_new = find_user_text(messages, get, fold_text)
         request, metadata = exchange.request, context.metadata
         if request is None or not (shows_all or not mask.hides_input_text):
-            purpose = find_told_purpose(metadata)  # what is hidden gives no sign
+            purpose = find_named_purpose(metadata)  # what is hidden gives no sign
         else:
             purpose = find_purpose(request, metadata, messages)
         if purpose is not None or not is_new:

@@ -42,7 +42,7 @@ _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
 """Names of the proxy's members, in the order of their values below."""
 
 _FOREIGN: Final = frozenset({MetadataMember.USAGE_RAW, MetadataMember.HEADERS})
-"""Those whose values others wrote."""
+"""The members whose values a client or a provider wrote."""
 
 
 def build_metadata(

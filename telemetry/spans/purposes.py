@@ -29,7 +29,7 @@ class Place(Enum):
     USER = "user"
     """A text of the last message, which is the user's, begins with it."""
     PROBE = "probe"
-    """It is all that the user said, and the answer may have one token."""
+    """The user said only this text, and the answer may have one token."""
     TOOL = "tool"
     """The model has to call the tool of this name."""
     SUBAGENT = "subagent"
@@ -87,7 +87,7 @@ def find_purpose(
         metadata: what the client says of its call in heads.
         messages: the messages of the request, as they were read; at least one.
     """
-    if metadata and (purpose := find_told_purpose(metadata)) is not None:
+    if metadata and (purpose := find_named_purpose(metadata)) is not None:
         return purpose
     first, last = messages[0], messages[-1]
     if first.role in SYSTEM_ROLES and (found := _find_beginning(first.content, _SYSTEM)):
@@ -99,7 +99,7 @@ def find_purpose(
     return _find_by_tool(request) if "tool_choice" in request.body else None
 
 
-def find_told_purpose(metadata: Mapping[str, object]) -> str | None:
+def find_named_purpose(metadata: Mapping[str, object]) -> str | None:
     """Find what a client says in a head that its call is for."""
     name = metadata.get(SUBAGENT_MEMBER)
     return _SUBAGENTS.get(name) if isinstance(name, str) else None

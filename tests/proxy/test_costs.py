@@ -1,4 +1,4 @@
-"""What people are told of costs: the meaning of amounts, what is saved, and why one is unknown."""
+"""What people read of costs: the meaning of amounts, what is saved, and why one is unknown."""
 
 from __future__ import annotations
 

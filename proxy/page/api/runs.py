@@ -1,8 +1,8 @@
 """``GET /api/runs/N``: the run of an agent as a tree, in the order in which it is drawn.
 
 A step is a bar as in a conversation's timeline. If it has steps below it, or is an agent, it also
-has the sums of its branch (:mod:`proxy.reading.branch_sums`). The sums of the run itself are those
-of its own calls, without sub-agents.
+has the sums of its branch (:mod:`proxy.reading.branch_sums`). The sums of the run itself leave
+sub-agents out.
 """
 
 from __future__ import annotations
