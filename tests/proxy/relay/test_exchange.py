@@ -76,21 +76,23 @@ def make_exchange(downstream: FakeDownstream, open_exchange: FakeOpenExchange) -
 async def test_a_body_that_trickles_costs_no_more_memory_than_one_that_comes_at_once() -> None:
     """Twice its size, while the buffer becomes the body; an object for each read would be 20.
 
-    Some of what is measured is other threads', of the tests themselves.
+    Some of what is measured is other threads', of the tests themselves: the least of three counts.
     """
     data = b'{"model":"m-1","stream":true,"messages":"%b"}' % (b"x" * 60_000)
-    exchange = make_exchange(FakeDownstream(data), FakeOpenExchange())
-    tracemalloc.start()
-    try:
-        body, rest, scan = await exchange._read_body()
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert body == data
-    assert rest is None
-    assert scan is not None
-    assert scan.value(body, "stream") == b"true"
-    assert peak < 15 * len(data)
+    peaks = []
+    for _ in range(3):
+        exchange = make_exchange(FakeDownstream(data), FakeOpenExchange())
+        tracemalloc.start()
+        try:
+            body, rest, scan = await exchange._read_body()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+        assert body == data
+        assert rest is None
+        assert scan is not None
+        assert scan.value(body, "stream") == b"true"
+    assert min(peaks) < 15 * len(data)
 
 
 @pytest.mark.parametrize("reason", ["too long", "cut"])
