@@ -98,6 +98,14 @@ class Scene:
             lambda: not self.count_states()[SpanState.PENDING], ARRIVAL_SECONDS, "nothing pending"
         )
 
+    def wait_for_pending(self, count: int) -> None:
+        """Wait until the store has `count` spans to be sent."""
+        wait_until(
+            lambda: self.count_states()[SpanState.PENDING] == count,
+            ARRIVAL_SECONDS,
+            f"{count} pending",
+        )
+
     def wait_for_number(self, name: str, is_right: Callable[[float], bool]) -> float:
         """A number of the admin port once it `is_right`: processes tell theirs now and then."""
         wait_until(

@@ -48,10 +48,12 @@ def test_a_store_full_of_pictures_loses_no_span(load_upstream: str, tmp_path: Pa
             pad_bytes=TEXT_BYTES // _COPIES // count,
             picture_bytes=PICTURE_BYTES,
         )
-        with scene.backend():
-            scene.wait_for_all()
+        # Now, while all spans wait: delivered ones go before pictures, and take theirs with them.
+        scene.wait_for_pending(count)
         with open_calls(scene.spantap.store) as calls:
             found = [one for row in scene.stored() for one in calls.pictures(row.seq)]
+        with scene.backend():
+            scene.wait_for_all()
         kept = sum(one.left_out is None for one in found)
         scene.finish(
             "a store full of pictures",
