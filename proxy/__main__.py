@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -282,10 +283,13 @@ def _env(options: dict[str, Any]) -> int:
 def _demo(_: dict[str, Any]) -> int:
     from proxy.demo.surroundings import forget_surroundings  # noqa: PLC0415
 
+    settings = None
+    with contextlib.suppress(ConfigurationError):  # the demo itself follows no setting
+        settings = _settings_of({}, upstreams=())
     forget_surroundings(os.environ)
     from proxy.commands.demo import run_demo  # noqa: PLC0415
 
-    return run_demo()
+    return run_demo(settings)
 
 
 def _upstream(options: dict[str, Any]) -> int:

@@ -32,6 +32,17 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def build_url(host: str, port: int, *, has_tls: bool) -> str:
+    """Build the URL at which commands on this machine reach a port, without a final slash.
+
+    Certificates do not name loopback addresses, but may name ``localhost``.
+    """
+    host = reach(host)
+    if not has_tls:
+        return f"http://{host}:{port}"
+    return f"https://{'localhost' if is_loopback(host) else host}:{port}"
+
+
 def reach(host: str) -> str:
     """Return the host at which this machine reaches a port that listens on `host`, for a URL."""
     host = _ANY.get(host, host)

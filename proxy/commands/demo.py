@@ -25,6 +25,7 @@ from proxy.commands.traces import latest_calls
 from proxy.demo.calls import CALL_COUNT, run_calls
 from proxy.demo.clients import is_sdk_installed
 from proxy.demo.upstream import serving_demo_upstream
+from proxy.own_address import build_url
 from proxy.reading.run_tree import build_tree
 from proxy.settings.settings import Settings
 from telemetry.in_process import InProcessPipeline
@@ -54,8 +55,12 @@ PRICES = (
 """Made up, since nobody sells the demo's models."""
 
 
-def run_demo() -> int:
-    """Run the demo; 0 if every call was recorded."""
+def run_demo(yours: Settings | None) -> int:
+    """Run the demo; 0 if every call was recorded.
+
+    Args:
+        yours: the user's settings, for the last screen only; ``None`` for the defaults.
+    """
     console = open_console(sys.stdout)
     with tempfile.TemporaryDirectory(prefix="spantap-demo-") as folder:
         store = Path(folder) / "traces.db"
@@ -71,7 +76,7 @@ def run_demo() -> int:
     if shown is not None:
         console.print("\nOne of them in full", style="bold")
         print_call(console, shown)
-    _end(console, [] if tree is None else build_tree(*tree), sums)
+    _end(console, [] if tree is None else build_tree(*tree), sums, yours or Settings())
     return 0 if len(calls) == CALL_COUNT else 1
 
 
@@ -106,7 +111,7 @@ async def _talk(console: Console, proxy: Proxy, upstream: str) -> None:
     await proxy.open_exchanges.wait_until_none(NOTICE_SECONDS)
 
 
-def _end(console: Console, nodes: Sequence[Node], sums: CallSums) -> None:
+def _end(console: Console, nodes: Sequence[Node], sums: CallSums, yours: Settings) -> None:
     """Print the last screen: it has to fit on 80 x 24."""
     if nodes:
         console.print("\nThe calls with tools, as the run of an agent", style="bold")
@@ -114,12 +119,14 @@ def _end(console: Console, nodes: Sequence[Node], sums: CallSums) -> None:
     cost = describe_costs(sums.totals["cost_usd"], sums.list_usd, sums.calls - sums.priced)
     console.print("\nWhat all calls would cost", style="bold")
     console.print(f"{cost}; at prices made up for the demo")
-    command, page = _find_command(), Settings.model_fields["page_port"].default
+    command = _find_command()
+    base_url = build_url(yours.host, yours.port, has_tls=yours.tls_cert is not None) + "/v1"
+    page = build_url(yours.page_host, yours.page_port, has_tls=False)
     console.print("\nYours next", style="bold")
     console.print(
         f"`{command} run -- python app.py`, or with `run --page` to see its calls in a browser. "
-        f"Or start `{command} serve`, set OPENAI_BASE_URL=http://localhost:4000/v1, and look with "
-        f"`{command} traces`, or on the page at http://127.0.0.1:{page}, which `{command} page` "
+        f"Or start `{command} serve`, set OPENAI_BASE_URL={base_url}, and look with "
+        f"`{command} traces`, or on the page at {page}, which `{command} page` "
         "opens. This demo left nothing to look at there.",
         soft_wrap=not console.is_terminal,
     )

@@ -11,7 +11,7 @@ from proxy.escape import escape_line
 from proxy.launches.bases import Bases
 from proxy.launches.environment import Surroundings, fit_environment, look_around
 from proxy.launches.joining import find_proxy
-from proxy.own_address import reach
+from proxy.own_address import build_url
 from proxy.processes.launch_channel import Joined
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def run_env(settings: Settings, name: str) -> int:
             f"no proxy runs on {settings.store}: these are for the default one, which "
             "`spantap serve` starts"
         )
-        url = f"http://{reach(settings.host)}:{settings.port}"
+        has_tls = settings.tls_cert is not None
+        url = build_url(settings.host, settings.port, has_tls=has_tls)
         joined = Joined(pid=0, url=url, paths={}, stays=True, has_catalogue=False, privacy="")
         for variable, set_url in around.set_urls.items():
             if variable not in around.implied:

@@ -59,7 +59,7 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
     app[SETTINGS], app[STORE], app[READS] = settings, settings.store, reads
     app[UNREAD] = Unread()
     news = app[LIVE] = Live(settings.store, reads)
-    app[LIVE_STATE] = lambda: LiveState(news.is_live, news.shows_text, news.dropped)
+    app[LIVE_STATE] = lambda: _find_live_state(news)
     app.on_response_prepare.append(put_headers)
     app.cleanup_ctx.append(run_live)
     app.on_shutdown.append(end_live)
@@ -70,6 +70,17 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
     for path, handler in ROUTES:
         app.router.add_get(f"/api/{path}", handler)
     return app
+
+
+def _find_live_state(news: Live) -> LiveState:
+    proxy = news.proxy
+    return LiveState(
+        live=news.is_live,
+        live_text=news.shows_text,
+        lost=news.dropped,
+        proxy_url=proxy.url or None,
+        asks_for_key=proxy.asks_for_key,
+    )
 
 
 async def _close_reads(app: web.Application) -> None:

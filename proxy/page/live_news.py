@@ -24,6 +24,7 @@ from telemetry.news.messages import (
     Lost,
     Opened,
     Progress,
+    ProxyPlace,
     Recorded,
     Said,
 )
@@ -78,6 +79,11 @@ class Live:
     def dropped(self) -> int | None:
         """How many spans were given up or lost since the proxy began; ``None`` if not known."""
         return self._dropped if self.is_live and self._hello is not None else None
+
+    @property
+    def proxy(self) -> ProxyPlace:
+        """Where clients reach the proxy, if that is known."""
+        return self._hello.proxy if self.is_live and self._hello is not None else ProxyPlace()
 
     async def run(self) -> None:
         """Listen to telemetry while somebody watches."""

@@ -32,12 +32,14 @@ class Start(msgspec.Struct, frozen=True, kw_only=True, tag="start"):
         frames_path: the path of the Unix socket to telemetry.
         cipher_key: encrypts credentials on their way to telemetry
             (:mod:`telemetry.observing.encryption`).
+        proxy_url: the URL of the traffic port for clients on this machine.
     """
 
     settings: bytes
     number: int
     frames_path: str
     cipher_key: bytes
+    proxy_url: str = ""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("spantap")
 
-_OF_PAGE = ("store", "page_host", "page_hosts", "page_token", "log_level", "log_format", "shown")
+_OF_PAGE = (
+    *("store", "host", "port", "tls_cert", "page_host", "page_hosts", "page_token"),
+    *("log_level", "log_format", "shown"),
+)
 """Settings that :class:`proxy.page.page_settings.PageSettings` has."""
 
 

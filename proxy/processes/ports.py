@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.downstream.listening import PortTaken, listen
-from proxy.own_address import is_loopback, reach
+from proxy.own_address import reach
 from proxy.page_access.address import find_page
 from proxy.processes.page_listener import PageListener, open_page_listener
 from proxy.processes.scratch import frames_socket, make_control_socket
@@ -128,17 +128,6 @@ def _is_spantap(host: str, port: int) -> bool:
         connection.request("GET", "/healthz")
         return connection.getresponse().read(_ANSWER_BYTES) == b"ok\n"
     return False
-
-
-def url_for_launches(settings: SupervisorSettings, address: tuple[str, int]) -> str:
-    """Make the URL of the traffic port for commands on this machine.
-
-    Certificates do not name loopback addresses, but may name ``localhost``.
-    """
-    host = reach(address[0])
-    if settings.tls_cert is None:
-        return f"http://{host}:{address[1]}"
-    return f"https://{'localhost' if is_loopback(host) else host}:{address[1]}"
 
 
 def describe_port(sock: socket.socket, scheme: str) -> str:

@@ -24,6 +24,7 @@ import msgspec
 
 from proxy.admin import AdminServer
 from proxy.logging.logs import set_up_logging
+from proxy.own_address import build_url
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.launch_channel import pointing_to_control_socket
@@ -31,7 +32,7 @@ from proxy.processes.launches import Launches, OpenCallsQuestion
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.page_listener import announce_page, pick_page_settings
 from proxy.processes.page_port import PagePort
-from proxy.processes.ports import SupervisorSettings, describe_port, open_ports, url_for_launches
+from proxy.processes.ports import SupervisorSettings, describe_port, open_ports
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from proxy.signals import ShutdownSignals
 from proxy.tasks import spawn
@@ -102,6 +103,8 @@ class Supervisor:
         self._registry.read_from(self._read_metrics)
 
         cipher_key = os.urandom(KEY_BYTES)
+        host, port = address = ports.traffic.getsockname()[:2]
+        url = build_url(host, port, has_tls=settings.tls_cert is not None)
 
         def start(number: int) -> Start:
             return Start(
@@ -109,6 +112,7 @@ class Supervisor:
                 number=number,
                 frames_path=ports.frames.getsockname(),
                 cipher_key=cipher_key,
+                proxy_url=url,
             )
 
         self._telemetry = Child(Role.TELEMETRY, start(0), [ports.frames])
@@ -121,13 +125,12 @@ class Supervisor:
             start(0), settings=pick_page_settings(handed), cipher_key=b""
         )
         self._page = PagePort(ports.page.sock, for_page) if ports.page.sock else None
-        address = ports.traffic.getsockname()[:2]
         open_calls = OpenCallsQuestion(self._telemetry.ask)
         self._telemetry.on_answer = open_calls.hear
         self._launches = Launches(
             handed,
             address,
-            url_for_launches(settings, address),
+            url,
             Cipher(cipher_key),
             ports.first,
             tell_open=open_calls.tell,

@@ -37,6 +37,7 @@ from telemetry.export.otel_environment import find_reason_for_no_spans
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.metrics.instruments import SPANS_DROPPED, SPOOL_SIZE
 from telemetry.metrics.snapshot import merge
+from telemetry.news.messages import ProxyPlace
 from telemetry.observing.encryption import Cipher
 from telemetry.pipeline import Pipeline
 from telemetry.store.rows import Retention
@@ -75,6 +76,13 @@ class StoreSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_level: str
     log_format: str
     lacks_spool: bool = False
+    inbound_keys: tuple[str, ...] | None = None
+    inbound_keys_file: str | None = None
+
+    @property
+    def asks_for_key(self) -> bool:
+        """Whether calls need one of the proxy's own keys."""
+        return self.inbound_keys is not None or self.inbound_keys_file is not None
 
 
 _NO_SPOOL = (
@@ -101,6 +109,7 @@ def main() -> int:
     gc.set_threshold(_GC_OBJECTS)
     intake = FrameIntake(socket.socket(fileno=frames), pipeline.service, spool)
     reporter = pipeline.service.report_to(intake.sources)
+    reporter.proxy = ProxyPlace(url=start.proxy_url, asks_for_key=settings.asks_for_key)
     server = _open_news_server(news_path(start.frames_path), reporter, intake)
     _start_thread("spantap-control", orders.obey, intake, OrderTaker(pipeline.store, control.send))
     keeps = bool(msgspec.json.decode(start.settings, type=SpanSettings).keep)

@@ -69,6 +69,18 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="open"):
         return Opened(call=call, chars=progress.chars, first_ns=progress.first_ns)
 
 
+class ProxyPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where clients on this machine reach the proxy.
+
+    Attributes:
+        url: of its traffic port, without a final slash; empty if that is not known.
+        asks_for_key: it accepts calls only with one of its inbound keys.
+    """
+
+    url: str = ""
+    asks_for_key: bool = False
+
+
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     """What there is when somebody begins to watch.
 
@@ -77,11 +89,13 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
         live_text: whether texts are sent to a watcher that asks for them.
         open: the calls that are under way; if there are too many, those that began last.
         dropped: spans that were given up or lost since the proxy began.
+        proxy: where clients reach the proxy.
     """
 
     seq: int
     live_text: bool
     dropped: int = 0
+    proxy: ProxyPlace = ProxyPlace()
     open: tuple[Opened, ...] = ()
 
 

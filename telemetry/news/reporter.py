@@ -22,6 +22,7 @@ from telemetry.news.messages import (
     Hello,
     Opened,
     Progress,
+    ProxyPlace,
     Recorded,
     Said,
     encode_line,
@@ -107,6 +108,7 @@ class Reporter:
     Attributes:
         deliver: is called when there is something in the feeds.
         dropped: spans that were given up or lost, as last counted; any thread may set it.
+        proxy: where clients reach the proxy.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Reporter:
         self._looks = 0
         self._rows = 0  # since the last look, see MAX_ROWS
         self.dropped = self._reported_dropped = 0
+        self.proxy = ProxyPlace()
 
     def join(self, feed: Feed) -> None:
         """Begin to tell a watcher what happens; the first line says what there is."""
@@ -141,6 +144,7 @@ class Reporter:
             seq=self._last_seq(),
             live_text=self._shows_text,
             dropped=self.dropped,
+            proxy=self.proxy,
             open=tuple([one for one in opened if one is not None]),
         )
         feed.put(encode_line(hello))

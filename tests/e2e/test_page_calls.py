@@ -63,7 +63,12 @@ def sailed(upstream_port: int, tmp_path_factory: pytest.TempPathFactory) -> Path
 async def test_newcomer_is_told_how_to_send_a_call(upstream_port: int, tmp_path: Path) -> None:
     """An empty store says what to do; the first call takes its place with no hand on the page."""
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
-        await stage.page.wait_for("Waiting for the first call", "spantap run -- python script.py")
+        await stage.page.wait_for(
+            "Waiting for the first call", f"export OPENAI_BASE_URL={stage.proxy.base_url}"
+        )
+        await stage.page.wait_for(
+            "spantap run --store ", f"{tmp_path}/traces.db -- python script.py"
+        )
         assert not await stage.find_barriers()
         await stage.take_pictures("empty")
         await Talk(stage).ask("What is the capital of Portugal?")

@@ -61,7 +61,14 @@ def test_the_demo_shows_every_call_and_one_in_full() -> None:
 def test_the_last_screen_of_the_demo_has_a_tree_a_cost_and_the_address_of_a_page() -> None:
     """On a terminal of 80 x 24, below all that was printed before."""
     ours, theirs = pty.openpty()
-    environ = {**os.environ, **POISON, "COLUMNS": "80", "LINES": "24", "LC_ALL": "C.UTF-8"}
+    environ = {
+        **os.environ,
+        "SPANTAP_PORT": "4444",
+        "SPANTAP_PAGE_PORT": "4555",
+        "COLUMNS": "80",
+        "LINES": "24",
+        "LC_ALL": "C.UTF-8",
+    }
     command = [sys.executable, "-m", "proxy", "demo"]
     seen = b""
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, env=environ) as process:
@@ -78,7 +85,9 @@ def test_the_last_screen_of_the_demo_has_a_tree_a_cost_and_the_address_of_a_page
     names = ["gpt-demo", "get_weather", "get_weather", "gpt-demo"]
     assert [line.replace("└", "├").partition("├ ")[2].split()[0] for line in tree] == names
     assert any(re.match(r"\$0\.\d+, 6 calls have no price", line) for line in screen)
-    assert "http://127.0.0.1:4002" in "\n".join(screen)
+    below = "".join(screen)
+    for url in ("http://127.0.0.1:4444/v1", "http://127.0.0.1:4555"):
+        assert url in below, "those of the user's own settings"
 
 
 @pytest.fixture

@@ -38,8 +38,13 @@ if TYPE_CHECKING:
 COPY_PARAMETERS: Final = ("as",)
 
 
-def copy_call(reader: Calls, parameters: Parameters) -> JsonObject:
+def copy_call(reader: Calls, parameters: Parameters, proxy_url: str) -> JsonObject:
     """Write a call as a text that makes it again.
+
+    Args:
+        reader: the calls.
+        parameters: which call, and as what.
+        proxy_url: where clients reach the proxy.
 
     Raises:
         PageError: the request is cut or hidden, in part or whole; the message says why.
@@ -49,7 +54,7 @@ def copy_call(reader: Calls, parameters: Parameters) -> JsonObject:
     text = _read_body(call)
     if form == "json":
         return {"text": _write_json(call.request)}
-    target = find_target(call)
+    target = find_target(call, proxy_url)
     headers, is_streamed = _headers(target), call.requested_streaming
     if form == "curl":
         body = text.encode("utf-8", "backslashreplace")

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
     from proxy.page.app_keys import LiveState
+    from proxy.page.page_settings import PageSettings
     from telemetry.reading.calls import Calls
 
     Resource = Callable[[Calls, Parameters], JsonObject | Download]
@@ -59,12 +60,13 @@ if TYPE_CHECKING:
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def _read_status(reader: Calls, live: LiveState, now_ns: int) -> JsonObject:
+def _read_status(reader: Calls, live: LiveState, settings: PageSettings, now_ns: int) -> JsonObject:
     """Read the status."""
     states = reader.count_states()
     return {
         "version": __version__,
         "store": str(reader.path),
+        "store_option": settings.store_option,
         "calls": reader.count(),
         "newest_seq": reader.last_seq(),
         "pending": states.get("pending", 0),
@@ -110,14 +112,27 @@ async def _answer(
     return response
 
 
-async def _status(request: web.Request) -> web.StreamResponse:
+def _find_live_state(request: web.Request) -> LiveState:
     find_state = request.app.get(LIVE_STATE)
-    live = NOT_LIVE if find_state is None else find_state()
+    return NOT_LIVE if find_state is None else find_state()
+
+
+async def _status(request: web.Request) -> web.StreamResponse:
+    live, settings = _find_live_state(request), request.app[SETTINGS]
 
     def work(reader: Calls, parameters: Parameters) -> Download:
-        return Download(_JSON, encode(_read_status(reader, live, parameters.now_ns)))
+        return Download(_JSON, encode(_read_status(reader, live, settings, parameters.now_ns)))
 
     return await _answer(request, work, (), Line.LISTS)
+
+
+async def _copy(request: web.Request) -> web.StreamResponse:
+    proxy_url = _find_live_state(request).proxy_url or request.app[SETTINGS].proxy_url
+
+    def work(reader: Calls, parameters: Parameters) -> Download:
+        return Download(_JSON, encode(copy_call(reader, parameters, proxy_url)))
+
+    return await _answer(request, work, COPY_PARAMETERS, Line.CALLS)
 
 
 async def _columns(request: web.Request) -> web.StreamResponse:
@@ -146,7 +161,7 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("calls/{id}/pictures/{digest}", _serve(read_kept_picture, line=Line.CALLS)),
     ("calls/{id}/tools/{index}", _serve(read_tool_text, *TOOL_PARAMETERS, line=Line.CALLS)),
     ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS, line=Line.CALLS)),
-    ("calls/{id}/copy", _serve(copy_call, *COPY_PARAMETERS, line=Line.CALLS)),
+    ("calls/{id}/copy", _copy),
     ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS, line=Line.COMPARISONS)),
     ("stats", _serve(read_stats, *STATS_PARAMETERS, line=Line.SEARCHES)),
     ("conversations", _serve(list_conversations, *CONVERSATIONS_PARAMETERS)),

@@ -25,9 +25,6 @@ _KEPT: Final = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
 
 _VERSION = re.compile(r"/v[0-9]+[a-z0-9]*(?=/)")
 
-_OWN: Final = "http://127.0.0.1:4000"
-"""Where spantap listens by default; for a call whose upstream is not known."""
-
 _VARIABLES: Final = {
     "anthropic": "ANTHROPIC_API_KEY",
     "cerebras": "CEREBRAS_API_KEY",
@@ -69,12 +66,15 @@ class Target(NamedTuple):
     headers: Mapping[str, str]
 
 
-def find_target(call: RecordedCall) -> Target:
-    """Find where a call went, as far as that is known."""
+def find_target(call: RecordedCall, proxy_url: str) -> Target:
+    """Find where a call went; if that is not known, the proxy is where it came."""
     name = call.summary.columns.api or ""
     ends = get_api(name).path_ends
     path = call.text("url.path") or (ends[0] if ends else "/")
-    url = quote(_find_url(call.span.attributes, path), _KEPT, errors="backslashreplace")
+    path = "/" + path.lstrip("/")  # without a slash, `@host` would change the host
+    url = quote(
+        _find_url(call.span.attributes, path) or proxy_url + path, _KEPT, errors="backslashreplace"
+    )
     base = url.rstrip("/")
     base = base.removesuffix(next((end for end in ends if base.endswith(end)), ""))
     provider = call.text("llm.provider") or ""
@@ -87,11 +87,10 @@ def find_target(call: RecordedCall) -> Target:
     return Target(url, base, variable, "Authorization", "Bearer ", {})
 
 
-def _find_url(attributes: Mapping[str, Any], path: str) -> str:
+def _find_url(attributes: Mapping[str, Any], path: str) -> str | None:
     host, port = attributes.get("server.address"), attributes.get("server.port")
-    path = "/" + path.lstrip("/")  # without a slash, `@host` would change the host
     if not isinstance(host, str) or not host:
-        return _OWN + path
+        return None
     for known in read_catalogue():
         base = urlsplit(known.url)
         if base.hostname == host:

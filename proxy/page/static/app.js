@@ -147,6 +147,7 @@ connection.on((now) => now === "token" && askToken());
 status.on(drawFoot);
 connection.on(drawFoot);
 for (const name of ["recorded", "dropped", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
+live.on("hello", (data) => data.live && status.value?.live === false && refresh()); // where the proxy is
 let asked = 0;
 async function refresh() {
   asked = Date.now();

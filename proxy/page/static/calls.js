@@ -13,7 +13,7 @@ import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { markBar, marked, toggleMark } from "./marks.js";
 import { Peek } from "./peek.js";
-import { address, back, change, connection, go, link, setTitle, times } from "./state.js";
+import { address, back, change, connection, go, link, setTitle, status, times } from "./state.js";
 import { sparkData } from "./spark.js";
 import { CallRows, MAX_KEPT } from "./rows.js";
 import { CallTable } from "./table.js";
@@ -66,7 +66,7 @@ class Calls extends Screen {
         stats();
       }),
       live.on("lost", () => catchUp()),
-      connection.on(() => this.draw()),
+      connection.on(() => this.draw()), status.on(() => !this.notice.hidden && this.draw()),
       this.marks.stop, marked.on(() => {
         this.table.draw();
         this.peek.showMark();
@@ -167,7 +167,7 @@ class Calls extends Screen {
       el("p", null, `Searched back to ${day(this.rows.searchedTo)} ${clock(this.rows.searchedTo)}.`), el("button", { onclick: () => void this.rows.more() }, "Search on")));
     else if (question.filter || question.from || question.to) fill(this.notice, el("section", { class: "notice" }, el("h2", null, "No call is like that"),
       el("p", null, "Other words, or another time, may find more."), el("button", { onclick: () => go(["calls"]) }, "Show all calls")));
-    else fill(this.notice, emptyStore(connection.value === "still"));
+    else fill(this.notice, emptyStore(connection.value === "still", status.value));
   }
 
   async drawSpark() {

@@ -110,7 +110,7 @@ class Api:
 
 
 @asynccontextmanager
-async def serve_api(store: Path) -> AsyncIterator[Api]:
+async def serve_api(store: Path, **settings: object) -> AsyncIterator[Api]:
     """Serve the page of a store on a port of this machine, and ask with its token."""
-    async with open_page(store) as page:
+    async with open_page(store, **settings) as page:
         yield Api(page.session, page.url)

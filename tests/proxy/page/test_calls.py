@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,20 @@ async def test_the_status_counts_what_there_is(tmp_path: Path) -> None:
     assert (told["calls"], told["newest_seq"], told["pending"], told["rejected"]) == (3, 3, 3, 0)
     assert (told["live"], told["live_text"], told["lost"]) == (False, False, None)
     assert told["store"] == str(store)
+    assert (told["proxy_url"], told["asks_for_key"]) == (None, False)
+
+
+@pytest.mark.parametrize("source", ["default", "variable"])
+async def test_the_status_says_what_a_command_needs_to_find_the_store(
+    tmp_path: Path, source: str
+) -> None:
+    """The option is quoted for a shell; there is none if the store is that of the defaults."""
+    folder = tmp_path / "it's here"
+    folder.mkdir()
+    store = make_store(folder / "t.db", make_exchange(1))
+    async with serve_api(store, shown=({"name": "store", "source": source},)) as api:
+        option = (await api.get("status"))["store_option"]
+    assert shlex.split(option) == ([] if source == "default" else ["--store", str(store)])
 
 
 async def test_the_columns_show_members_of_a_row(tmp_path: Path) -> None:

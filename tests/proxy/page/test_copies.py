@@ -229,6 +229,18 @@ async def test_a_path_of_any_characters_stays_one_word(tmp_path: Path) -> None:
             assert "/v1/%1B[201~%0D%23%C3%A9%E2%80%AE" in text
 
 
+async def test_a_call_of_an_unknown_upstream_goes_to_the_proxy(tmp_path: Path) -> None:
+    """To where it listens, by the page's settings, and with TLS by a name."""
+    store = make_store(tmp_path / "t.db", make_exchange(1, server_address=None, server_port=None))
+    for its_settings, base in (
+        ({"host": "0.0.0.0", "port": 4321}, "http://127.0.0.1:4321"),
+        ({"port": 4322, "tls_cert": "c.pem"}, "https://localhost:4322"),
+    ):
+        async with serve_api(store, **its_settings) as api:
+            text = (await api.get(f"calls/{span_id_of(1)}/copy", as_="curl"))["text"]
+        assert f"{base}/v1/chat/completions" in text
+
+
 class Terminal:
     """A bash that reads what is typed on a terminal, line editing and bracketed paste included."""
 

@@ -126,6 +126,20 @@ async def begin_live(events: Events) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.parametrize("key", [None, "one-of-our-own-keys-0123"])
+async def test_the_status_says_where_the_proxy_is(tmp_path: Path, key: str | None) -> None:
+    """On which port it listens, and whether it wants a key, from the moment that it sends news."""
+    keys = {} if key is None else {"SPANTAP_INBOUND_KEYS": key}
+    async with stage(tmp_path, **keys) as (spantap, _, page), watching(page) as events:
+        await begin_live(events)
+        async with page.session.get(f"{page.url}/api/status") as response:
+            told = await response.json()
+    assert told["proxy_url"] == f"http://127.0.0.1:{spantap.port}"
+    assert told["asks_for_key"] is (key is not None)
+    assert key is None or key not in str(told)
+
+
+@pytest.mark.timeout(120)
 async def test_a_stream_is_seen_while_it_grows(tmp_path: Path) -> None:
     """From its begin to the row that the store has, for two browsers; the second comes later."""
     async with stage(tmp_path) as (spantap, upstream, page), watching(page) as events:
