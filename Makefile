@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients agents lock format clean
+.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients frameworks agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -144,8 +144,11 @@ soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
 	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist --timeout 300
 
+# Each has an environment of its own, for it wants other versions than the rest.
+FRAMEWORKS := $(patsubst locks/%.txt,.%/.stamp,$(wildcard locks/frameworks/*.txt))
+
 # The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM; agents' frameworks; coding agents.
-.quickstarts/.stamp .clients/.stamp .agents/.stamp: .%/.stamp: locks/%.txt
+.quickstarts/.stamp .clients/.stamp .agents/.stamp $(FRAMEWORKS): .%/.stamp: locks/%.txt
 	$(PYTHON) -m venv .$*
 	.$*/bin/python -m pip --disable-pip-version-check -q install --no-deps --require-hashes -r $<
 	@touch $@
@@ -167,6 +170,9 @@ quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .clients/.stamp .quickstarts
 clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK and of Pydantic AI, through spantap
 	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist
 
+frameworks: $(VENV)/.dev.stamp $(FRAMEWORKS)  ## frameworks for agents, each in its own environment, and their quick starts
+	SPANTAP_FRAMEWORKS=1 $(BIN)/pytest tests/clients/test_frameworks.py tests/docs/test_quickstarts.py -k "framework" -p no:xdist
+
 agents: $(VENV)/.dev.stamp .agents/.stamp .agents/node/.stamp  ## coding agents do a task through spantap, and their quick starts
 	SPANTAP_AGENTS=1 $(BIN)/pytest tests/agents tests/docs/test_quickstarts.py -k "does_a_task or for_an_agent or sends_itself" -p no:xdist
 
@@ -187,4 +193,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .deploy .quickstarts .clients .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .deploy .quickstarts .clients .frameworks .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

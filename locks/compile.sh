@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles the locks from pyproject.toml: every version with its hashes, for all
+# Compiles the locks from pyproject.toml and locks/frameworks/*.in: every version with its hashes, for all
 # platforms and Python >= 3.11. The smaller locks are held to the largest one.
 set -eu
 uv=${1:-uv}
@@ -17,4 +17,8 @@ printf 'hatchling\neditables\n' |
 for group in deploy quickstarts clients agents; do
     "$uv" pip compile --group "$group" --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --upgrade -o "locks/$group.txt"
+done
+for framework in locks/frameworks/*.in; do
+    "$uv" pip compile "$framework" --universal --python-version 3.11 --generate-hashes \
+        --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --upgrade -o "${framework%.in}.txt"
 done

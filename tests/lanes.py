@@ -14,7 +14,10 @@ _ROOT = Path(__file__).resolve().parents[1]
 
 
 def find_programs(lane: str) -> Path:
-    """The folder of Python's programs that ``make LANE`` installs; a skip where it is absent."""
+    """The folder of Python's programs that ``make LANE`` installs; a skip where it is absent.
+
+    A framework's lane is ``frameworks/NAME``.
+    """
     folder = _ROOT / f".{lane}"
     if not (folder / ".stamp").exists():
         _miss(lane)
@@ -40,6 +43,7 @@ def find_agents(program: str) -> list[Path]:
 
 
 def _miss(lane: str) -> None:
+    lane = lane.partition("/")[0]
     reason = f"make {lane} installs what this needs"
     if os.environ.get(f"SPANTAP_{lane.upper()}") == "1":
         pytest.fail(f"absent: {reason}")

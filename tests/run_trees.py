@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codec.text.jsontext import decode_json
@@ -10,13 +11,25 @@ from telemetry.spans.otlp.decoding import decode_spans
 from tests.e2e.processes import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ("Node", "SeenSpan", "build_trees", "read_printed", "read_seen_spans", "read_trees")
+__all__ = (
+    "Node",
+    "SeenSpan",
+    "build_trees",
+    "read_printed",
+    "read_seen_spans",
+    "read_trees",
+    "tell_answer",
+    "tell_id",
+)
 
 _MAX_SPANS = 10_000
 _SECONDS = 10.0
+_OF_ANSWER = r"llm\.output_messages\.\d+\.message\."
+_TEXT = re.compile(_OF_ANSWER + r"content(s\.\d+\.message_content\.text)?")
+_CALLED = re.compile(_OF_ANSWER + r"tool_calls\.\d+\.tool_call\.function\.name")
 
 
 class Node(NamedTuple):
@@ -24,8 +37,8 @@ class Node(NamedTuple):
 
     Attributes:
         kind: ``AGENT``, ``LLM`` or ``TOOL``.
-        told: of a run the question and the answer, of a call the answer's id, of a tool its name,
-            arguments and result.
+        told: of a run the question and the answer, of a call the answer's id or what it says, of
+            a tool its name, arguments and result.
         below: calls in their order, then the rest in that of what they tell.
     """
 
@@ -87,8 +100,31 @@ class SeenSpan(NamedTuple):
         return str(self.attributes["openinference.span.kind"])
 
 
-def build_trees(spans: Sequence[SeenSpan]) -> list[Node]:
-    """Build the tree below each root, oldest first; each span is below one of its own trace."""
+def tell_id(span: SeenSpan) -> tuple[Any, ...]:
+    """Of a call: the answer's id."""
+    return (span.attributes.get("gen_ai.response.id"),)
+
+
+def tell_answer(span: SeenSpan) -> tuple[Any, ...]:
+    """Of a call: the text of the answer, and the names of the tools that it calls."""
+    texts, names = [], []
+    for name, value in span.attributes.items():
+        if _TEXT.fullmatch(name):
+            texts.append(value)
+        elif _CALLED.fullmatch(name):
+            names.append(value)
+    return "".join(texts), names
+
+
+def build_trees(
+    spans: Sequence[SeenSpan], tell_call: Callable[[SeenSpan], tuple[Any, ...]] = tell_id
+) -> list[Node]:
+    """Build the tree below each root, oldest first; each span is below one of its own trace.
+
+    Args:
+        spans: of any number of traces.
+        tell_call: what a call's span is to tell.
+    """
     traces = {span.span_id: span.trace_id for span in spans}
     assert len(traces) == len(spans), "a span is there twice"
     below: dict[str | None, list[SeenSpan]] = {}
@@ -99,7 +135,8 @@ def build_trees(spans: Sequence[SeenSpan]) -> list[Node]:
 
     def build(span: SeenSpan) -> Node:
         children = map(build, below.get(span.span_id, ()))
-        return Node(span.kind, _tell(span), _arrange(children))
+        told = tell_call(span) if span.kind == "LLM" else _tell(span)
+        return Node(span.kind, told, _arrange(children))
 
     return [build(root) for root in below.get(None, ())]
 
@@ -114,8 +151,6 @@ def _tell(span: SeenSpan) -> tuple[Any, ...]:
             if isinstance(arguments, str):
                 arguments = decode_json(arguments)
             return get("tool.name"), arguments, get("output.value")
-        case "LLM":
-            return (get("gen_ai.response.id"),)
         case _:
             return ()
 
@@ -130,7 +165,9 @@ def read_seen_spans(store: Path) -> list[SeenSpan]:
     ]
 
 
-def read_trees(store: Path, count: int) -> list[Node]:
+def read_trees(
+    store: Path, count: int, tell_call: Callable[[SeenSpan], tuple[Any, ...]] = tell_id
+) -> list[Node]:
     """The trees of a store, once they are of so many spans."""
     wait_until(lambda: len(read_seen_spans(store)) >= count, _SECONDS, f"{count} spans are stored")
-    return build_trees(read_seen_spans(store))
+    return build_trees(read_seen_spans(store), tell_call)

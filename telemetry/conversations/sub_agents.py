@@ -196,5 +196,20 @@ def _list_prompts(call: ToolCall) -> Iterator[str]:
         arguments: Mapping[str, Any] = object_of(decode_json(text))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return
-    strings = [value.strip() for value in arguments.values() if isinstance(value, str)]
-    yield from [one for one in strings if len(one) >= MIN_PROMPT_CHARS][:MAX_PROMPTS]
+    strings = map(str.strip, _list_strings(arguments))
+    yield from islice((one for one in strings if len(one) >= MIN_PROMPT_CHARS), MAX_PROMPTS)
+
+
+def _list_strings(value: Any) -> Iterator[str]:
+    """Yield all strings of a value of JSON, in their order: some tools take a list of messages."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case str() as text:
+                yield text
+            case dict() as members:
+                waiting += reversed(members.values())
+            case list() as members:
+                waiting += reversed(members)
+            case _:
+                pass

@@ -5,18 +5,17 @@ The OpenAI Agents SDK keeps spans, LangChain calls back, Pydantic AI keeps messa
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.text.jsontext import decode_json
-from tests.docs.reader import run
-from tests.e2e.processes import clean_environment
-from tests.e2e.spantap import running_proxy, running_upstream
+from tests.clients.own_words import run_agents
 from tests.lanes import find_programs
-from tests.run_trees import Node, read_printed, read_trees
 
-_ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.run_trees import Node
 
 
 @pytest.mark.timeout(180)  # some of them take ten seconds to be imported
@@ -29,27 +28,7 @@ async def test_the_tree_of_a_run_is_what_the_agent_did(
 ) -> None:
     """The same calls, the same tools with arguments and results, sub-agents below their tool."""
     python = find_programs("clients") / "python"
-    with (
-        running_upstream(tmp_path) as port,
-        running_proxy(
-            tmp_path,
-            upstream_port=port,
-            project="",
-            endpoint="",
-            protocol="http/protobuf",
-            environment={"SPANTAP_CONVERSATIONS_AS": "runs"},
-        ) as proxy,
-    ):
-        environment = clean_environment() | {
-            "OPENAI_API_KEY": "k",
-            "OPENAI_BASE_URL": proxy.base_url,
-            "LANGSMITH_TRACING": "false",
-            "PYTHONPATH": str(_ROOT),
-        }
-        command = f"exec '{python}' -m tests.clients.runs.{agents} {way}"
-        printed = await run(command, tmp_path, environment)
-        did = [read_printed(one) for one in decode_json(printed)]
-        seen = read_trees(proxy.store, sum([one.size for one in did]))
+    did, seen = await run_agents(python, agents, way, tmp_path)
     assert seen == did
     check_what_was_done(agents, did)
 

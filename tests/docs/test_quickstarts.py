@@ -17,6 +17,7 @@ import pytest
 
 from telemetry.provider import infer_provider
 from tests.agents.quiet import keep_quiet
+from tests.clients.own_words import QUIET
 from tests.clients.test_openai_node import _packages  # noqa: F401 - a fixture, by its own name
 from tests.docs.blocks import Page
 from tests.docs.provider import running_provider
@@ -79,6 +80,8 @@ WITH_LIBRARIES = (
     Quickstart(name="vercel-ai-sdk", lane="quickstarts", is_node=True, targets=("/v1/responses",)),
     Quickstart(name="anthropic-node", lane="quickstarts", is_node=True, targets=("/v1/messages",)),
 )
+
+FRAMEWORKS = (Quickstart(name="haystack", lane="frameworks/haystack"),)
 
 AGENTS = (
     Quickstart(name="aider", lane="agents"),
@@ -195,6 +198,16 @@ async def test_a_page_for_a_library_does_what_it_says(
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.parametrize("quickstart", FRAMEWORKS, ids=named)
+async def test_a_page_for_a_framework_does_what_it_says(
+    quickstart: Quickstart, tmp_path: Path
+) -> None:
+    """The same, with the framework that ``make frameworks`` installs."""
+    assert quickstart.lane is not None
+    await check(quickstart, tmp_path, find_programs(quickstart.lane), environment=QUIET)
+
+
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("quickstart", AGENTS, ids=named)
 async def test_a_page_for_an_agent_does_what_it_says(
     quickstart: Quickstart, tmp_path: Path
@@ -221,7 +234,7 @@ async def test_the_page_for_litellm_does_what_it_says(tmp_path: Path) -> None:
 
 def test_every_page_is_run() -> None:
     """And none is forgotten that is added."""
-    pages = (*WITH_THE_SDK, OPENAI_NODE, *WITH_LIBRARIES, *AGENTS, LITELLM)
+    pages = (*WITH_THE_SDK, OPENAI_NODE, *WITH_LIBRARIES, *FRAMEWORKS, *AGENTS, LITELLM)
     assert {page.name for page in pages} == {path.stem for path in FOLDER.glob("*.md")}
 
 

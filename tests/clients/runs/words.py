@@ -24,6 +24,7 @@ __all__ = (
     "Node",
     "answer",
     "call_of",
+    "call_that_said",
     "get_weather",
     "look_up_depth",
     "look_up_tides",
@@ -51,6 +52,11 @@ def run_of(asked: str, answered: str | None, *below: Node) -> Node:
 def call_of(answer_id: str) -> Node:
     """A call, by the id of its answer."""
     return ("LLM", [answer_id], [])
+
+
+def call_that_said(text: str | None, *tools: str) -> Node:
+    """A call, by its answer: the text, and the tools that it calls."""
+    return ("LLM", [text or "", [*tools]], [])
 
 
 def tool_of(name: str, arguments: Any, result: Any, *below: Node) -> Node:

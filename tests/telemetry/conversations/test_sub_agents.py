@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -46,6 +47,18 @@ def test_a_sub_agent_is_below_its_tool(agents: Agents) -> None:
     assert above.span.parent_span_id is None
     [tool] = [one for one in agents.see_kind("TOOL") if one.span.span_id == tool_id]
     assert tool.span.parent_span_id == above.span.span_id
+
+
+def test_a_task_may_be_a_message_in_a_list(agents: Agents) -> None:
+    """Arguments are searched at any depth, as Haystack's tools have the task in messages."""
+    told = calls("call_a", name="task")
+    told["tool_calls"][0]["function"]["arguments"] = json.dumps(
+        {"messages": [{"role": "user", "content": [{"text": PROMPT}]}], "limit": None}
+    )
+    first = agents.call(user("Where is it?"), said=told)
+    child = agents.call(user(PROMPT), said=answer("In main"))
+    spans = {one.span.span_id: one.span for one in agents.see()}
+    assert spans[child].parent_span_id == derive_span_id(first, "tool 0")
 
 
 def test_who_asks_the_same_at_the_same_time_is_no_sub_agent(agents: Agents) -> None:

@@ -1,0 +1,69 @@
+"""Runs a program with agents of another's library; what it says it did, and what spans tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from codec.text.jsontext import decode_json
+from tests.docs.reader import run
+from tests.e2e.processes import clean_environment
+from tests.e2e.spantap import running_proxy, running_upstream
+from tests.run_trees import Node, SeenSpan, read_printed, read_trees, tell_id
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("QUIET", "run_agents")
+
+_ROOT = Path(__file__).parents[2]
+
+QUIET = {
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "LANGSMITH_TRACING": "false",
+}
+"""Libraries report nothing of their own to their makers."""
+
+
+async def run_agents(
+    python: Path,
+    agents: str,
+    way: str,
+    folder: Path,
+    *,
+    tell_call: Callable[[SeenSpan], tuple[Any, ...]] = tell_id,
+) -> tuple[list[Node], list[Node]]:
+    """Run agents against the demo upstream through a proxy.
+
+    Args:
+        python: of the environment that has the library.
+        agents: the program's name in ``tests/clients/runs``.
+        way: its argument, ``plain`` or ``streamed``.
+        folder: an empty folder.
+        tell_call: what a call's span is to tell.
+
+    Returns:
+        The trees that the program printed, and those of the store.
+    """
+    with (
+        running_upstream(folder) as port,
+        running_proxy(
+            folder,
+            upstream_port=port,
+            project="",
+            endpoint="",
+            protocol="http/protobuf",
+            environment={"SPANTAP_CONVERSATIONS_AS": "runs"},
+        ) as proxy,
+    ):
+        environment = clean_environment() | QUIET
+        environment |= {
+            "HOME": str(folder),
+            "OPENAI_API_KEY": "k",
+            "OPENAI_BASE_URL": proxy.base_url,
+            "PYTHONPATH": str(_ROOT),
+        }
+        command = f"exec '{python}' -m tests.clients.runs.{agents} {way}"
+        printed = await run(command, folder, environment)
+        did = [read_printed(one) for one in decode_json(printed)]
+        return did, read_trees(proxy.store, sum([one.size for one in did]), tell_call)
