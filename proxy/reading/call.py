@@ -31,7 +31,7 @@ from proxy.reading.flat_messages import (
     read_ranked,
     read_tool,
 )
-from proxy.reading.pictures import add_pictures, group_pictures
+from proxy.reading.pictures import add_pictures, find_common_reason, group_pictures
 from telemetry.reading.limits import read_limits
 from telemetry.semconv import MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
@@ -247,7 +247,12 @@ class RecordedCall:
         is_answer = path == SpanAttributes.LLM_OUTPUT_MESSAGES
         messages = (read_message(index, object_of(item.get("message"))) for index, item in items)
         return tuple(
-            add_pictures(one, self._pictures.get((is_answer, one.index), ()), is_answer=is_answer)
+            add_pictures(
+                one,
+                self._pictures.get((is_answer, one.index), ()),
+                find_common_reason(self.pictures),
+                is_answer=is_answer,
+            )
             for one in messages
         )
 

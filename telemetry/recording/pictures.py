@@ -22,7 +22,7 @@ from codec.text.pictures import (
     find_picture_type,
 )
 from telemetry.spans.message_attributes import list_said
-from telemetry.store.rows import CallPicture, LeftOut
+from telemetry.store.rows import MAX_CALL_PICTURES, CallPicture, LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 _Judged = tuple[str | None, bytes | None, LeftOut | None]
 """Type and bytes of a picture, and why it is left out; ``None`` for what is not known."""
-
-MAX_CALL_PICTURES: Final = 500
-"""The most pictures of a call that are noted: OpenAI takes as many in a request."""
 
 MAX_CALL_BYTES: Final = 32 * 1024 * 1024
 """The most bytes of a call's pictures that wait for the store together, besides its decoded body,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -31,6 +31,10 @@ class SpanState(StrEnum):
     does not expect it to get last month's prompts."""
 
 
+MAX_CALL_PICTURES: Final = 500
+"""The most pictures of a call that are noted: OpenAI takes as many in a request."""
+
+
 class LeftOut(StrEnum):
     """Why a picture of a call is not kept; :attr:`words` names the limit and the setting."""
 
@@ -40,6 +44,7 @@ class LeftOut(StrEnum):
     NO_MEMORY = "no_memory"
     TYPE = "type"
     NO_ROOM = "no_room"
+    TOO_MANY = "too_many"
 
     @property
     def words(self) -> str:
@@ -58,11 +63,10 @@ _WHY_LEFT_OUT = {
         "it is longer than OPENINFERENCE_BASE64_IMAGE_MAX_LENGTH, 32,000 characters unless set"
     ),
     LeftOut.TOO_LARGE: "it is larger than 8 MiB, the limit of SPANTAP_PICTURES",
-    LeftOut.NO_MEMORY: (
-        "memory was short: SPANTAP_PICTURES keeps 500 pictures of a call, and 32 MiB of them"
-    ),
+    LeftOut.NO_MEMORY: "memory was short: SPANTAP_PICTURES keeps 32 MiB of a call's pictures",
     LeftOut.TYPE: "SPANTAP_PICTURES keeps PNG, JPEG, GIF and WebP",
     LeftOut.NO_ROOM: "all pictures together take at most a quarter of SPANTAP_STORE_MAX_BYTES",
+    LeftOut.TOO_MANY: f"SPANTAP_PICTURES keeps {MAX_CALL_PICTURES} pictures of a call",
 }
 
 

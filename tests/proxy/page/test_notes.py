@@ -11,7 +11,7 @@ import pytest
 
 from proxy.page.api.notes import write_notes
 from proxy.reading.call import RecordedCall
-from telemetry.store.rows import CallPicture, LeftOut
+from telemetry.store.rows import MAX_CALL_PICTURES, CallPicture, LeftOut
 from tests.proxy.recorded_calls import make_exchange, read_call
 
 if TYPE_CHECKING:
@@ -62,3 +62,20 @@ def test_a_limit_is_named_where_no_setting_hides_a_picture(tmp_path: Path) -> No
         f"1 picture not kept: {LeftOut.IMAGE_LIMIT.words}",
     ]
     assert not any("hidden" in line for line in told)
+
+
+def test_a_picture_beyond_those_of_a_call_is_left_out_by_their_number(tmp_path: Path) -> None:
+    """Nothing is noted of it, and the limit of the span is not its reason."""
+    content = [{"type": "image_url", "image_url": {"url": LONG}}] * 3
+    asked = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    call = read_call(tmp_path / "traces.db", make_exchange(request_json=asked))
+    places = [
+        CallPicture(is_answer=True, message=0, part=part, digest="00" * 32)
+        for part in range(MAX_CALL_PICTURES - 1)
+    ]
+    places.append(CallPicture(is_answer=False, message=0, part=2, digest="00" * 32))
+    told = write_notes(RecordedCall(summary=call.summary, span=call.span, pictures=places))
+    assert [line for line in told if "picture" in line] == [
+        f"2 pictures not kept: {LeftOut.TOO_MANY.words}"
+    ]
+    assert f"{MAX_CALL_PICTURES} pictures" in LeftOut.TOO_MANY.words
