@@ -179,6 +179,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return None
 
     @property
+    def counted_tokens(self) -> int | None:
+        """The number of tokens that was asked for, of an API that only counts them."""
+        return None
+
+    @property
     def has_output(self) -> bool:
         """Whether there is a message, a vector, a ranking or a verdict."""
         return bool(self.answers or self.vectors or self.ranking or self.verdict)

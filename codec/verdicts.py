@@ -17,3 +17,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     flagged: bool | None = None
     categories: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The verdict in words: ``flagged: violence``; empty if nothing is known."""
+        if self.flagged is None and not self.categories:
+            return ""
+        word = {True: "flagged", False: "not flagged", None: "found"}[self.flagged]
+        return f"{word}: {', '.join(self.categories)}" if self.categories else word

@@ -331,7 +331,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         str | None,
         Fact(
             "what is new where the user did not speak: tools that answered, and what the model did;"
-            " of a tool its call",
+            " of a tool its call; where no model speaks, what the call is",
             schema=11,
             place=324,
         ),

@@ -112,6 +112,7 @@ class Api:
             if it has none.
         span_name: the name of its spans, by OpenInference.
         span_kind: the kind of its spans, by OpenInference.
+        noun: what a call of it is, for people, if no model speaks in it; else empty.
         system: ``llm.system``, the vendor whose API it is; ``None`` for spans without one.
         api_type: ``openai.api.type``; ``None`` if OpenTelemetry has no value for it.
         content: what its requests and answers are made of.
@@ -150,6 +151,7 @@ class Api:
     operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM
+    noun: str = ""
     system: str | None = "openai"
     api_type: str | None = None
     content: Content = Content.MESSAGES

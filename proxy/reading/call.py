@@ -17,6 +17,7 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
 )
 
 from codec.members import list_of, object_of, string_of
+from codec.verdicts import Verdict
 from proxy.reading.flat_messages import (
     ContentPart,
     RecordedDocument,
@@ -201,10 +202,8 @@ class RecordedCall:
             )
         ]
         flagged = self.metadata.get(MetadataMember.FLAGGED)
-        if not isinstance(flagged, bool) and not found:
-            return None
-        word = "not flagged" if flagged is False else "flagged" if flagged else "found"
-        return f"{word}: {', '.join(found)}" if found else word
+        is_flagged = flagged if isinstance(flagged, bool) else None
+        return Verdict(flagged=is_flagged, categories=tuple(found)).words or None
 
     @cached_property
     def tools(self) -> tuple[Tool, ...]:

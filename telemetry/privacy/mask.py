@@ -112,6 +112,11 @@ class Mask:
         return self._switches.hides_output_messages
 
     @property
+    def hides_output_text(self) -> bool:
+        """Whether no words of an answer are shown."""
+        return self._switches.hides_output_text
+
+    @property
     def hides_input_pictures(self) -> bool:
         """Whether no picture of a request is shown."""
         return self._switches.hides_input_text or self._switches.hide_input_images

@@ -37,7 +37,7 @@ from telemetry.pricing.span_cost import NOTHING_FOUND
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.purposes import find_named_purpose, find_purpose
-from telemetry.spans.steps import describe_step
+from telemetry.spans.steps import describe_step, describe_work
 from telemetry.spans.user_text import find_user_text
 
 if TYPE_CHECKING:
@@ -99,12 +99,14 @@ class _OfApi(NamedTuple):
     """The part of the columns that all calls of an API share.
 
     Attributes:
+        noun: what a call is, if no model speaks in it.
         first_text: the attribute with the text that a call without messages is about.
     """
 
     name: str
     kind: str
     has_messages: bool
+    noun: str
     first_text: str | None
 
 
@@ -116,15 +118,15 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     get: Get = (attributes.given if type(attributes) is WrittenAttributes else attributes).get
     api, context, response = _get_api(exchange.endpoint), exchange.context, exchange.response
     shows_all = mask.hides_nothing
-    said: Said | None = None  # the answer, if its messages may be shown
+    said: Said | None = None  # the answer, if what it says may be shown
     if (
         response is not None
-        and api.has_messages
+        and (api.has_messages or api.noun)
         and (shows_all or not mask.hides_output_messages)
         and (exchange.response_status or 0) < 400  # ``docs/contract/spans.md#output-value``
     ):
         said = response
-    calls = None if said is None else said.tool_calls
+    calls = said.tool_calls if said is not None and api.has_messages else None
     first_ns, request_id = exchange.first_chunk_ns, exchange.request_id
     ttft_ns = None if first_ns is None else first_ns - exchange.start_ns
     error_type = None if exchange.error_type is None else _word(get(ERROR_TYPE))
@@ -154,6 +156,8 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
             step = describe_step(purpose, messages, said, get, mask)
     else:
         preview = fold_first(api.first_text, get)
+    if api.noun:
+        step = describe_work(api.noun, preview, said, get, mask)
     price = span.price or NOTHING_FOUND
     cost = price.cost
     cost_basis = None if cost is None else cost.basis
@@ -216,7 +220,9 @@ def _write_finder(fact: Fact) -> str:
 def _get_api(endpoint: str) -> _OfApi:
     api = get_api(endpoint)
     has_messages = api.content is Content.MESSAGES
-    return _OfApi(api.name, api.span_kind.value, has_messages, FIRST_TEXTS.get(api.content))
+    return _OfApi(
+        api.name, api.span_kind.value, has_messages, api.noun, FIRST_TEXTS.get(api.content)
+    )
 
 
 def _shown(text: Any) -> str | None:

@@ -23,7 +23,7 @@ from telemetry.spans.columns import FIRST_TEXTS, find_client, fold_first, fold_t
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.message_attributes import build_message_attributes
 from telemetry.spans.purposes import find_purpose
-from telemetry.spans.steps import describe_step
+from telemetry.spans.steps import describe_step, describe_work
 from telemetry.spans.user_text import find_user_text
 
 if TYPE_CHECKING:
@@ -89,19 +89,26 @@ def _find_new(request: Asked, exchange: OpenExchange, rules: SpanRules) -> str |
     in_body = find_body_credentials(request.body, exchange.body)
     mask = rules.mask_open(api, exchange.credentials.without(request.model).joined(in_body))
     if api.content is not Content.MESSAGES:
-        if (name := FIRST_TEXTS.get(api.content)) is None:
-            return None
-        first = request.read_query() or next(iter(request.read_texts()), None)
-        return fold_first(name, mask.attributes(clean_attributes([(name, first)])[0]).get)
+        text = None
+        if (name := FIRST_TEXTS.get(api.content)) is not None:
+            first = request.read_query() or next(iter(request.read_texts()), None)
+            text = fold_first(name, mask.attributes(clean_attributes([(name, first)])[0]).get)
+        return describe_work(api.noun, text, None, _get_nothing, mask) if api.noun else text
     messages = request.read_messages()
     if not messages:
-        return None
+        return api.noun or None
     get = _ShownMessages(messages, mask)
     words = find_user_text(messages, get, fold_text)
+    if api.noun:
+        return describe_work(api.noun, words.shown, None, get, mask)
     purpose = find_purpose(request, {}, messages)
     if purpose is None and words.is_new:
         return words.shown
     return describe_step(purpose, messages, None, get, mask) or words.shown
+
+
+def _get_nothing(_: str) -> None:
+    """Return no attribute: nothing of an answer has come."""
 
 
 class _ShownMessages:

@@ -3,8 +3,8 @@
 Before the arrow stand the tools that answered since the model's last answer, each with whether it
 failed, or the purpose of a helper call. Behind it stands what the model did: the tools that it
 calls, each with its telling argument, or else the first words of its text. The row of a tool has
-its own call. Names, arguments and texts come from the span's attributes, so that whatever is
-hidden, masked or cut there is so here.
+its own call. Where no model speaks, the line begins with what the call is. Names, arguments and
+texts come from the span's attributes, so that whatever is hidden, masked or cut there is so here.
 """
 
 from __future__ import annotations
@@ -81,6 +81,23 @@ def describe_step(
     return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
 
 
+def describe_work(
+    noun: str, asked: str | None, said: Said | None, get: Get, mask: Mask
+) -> str | None:
+    """Describe a call in which no model speaks: ``embedding "Lisbon is sunny"``.
+
+    Args:
+        noun: what a call of its API is (:class:`codec.apis.api.Api`).
+        asked: the beginning of the text that it is about, as its span shows it.
+        said: the answer, if it may be shown.
+        get: returns attributes of the span.
+        mask: the span's.
+    """
+    about = f'{noun} "{_cut(asked, MAX_VALUE_CHARS)}"' if asked else noun
+    did = "" if said is None else _show_answer(said, get) or _show_finding(said, mask)
+    return _finish(f"{about}{_ARROW}{did}" if did else about)
+
+
 def describe_call(name: str | None, arguments: str | None) -> str | None:
     """Describe a tool call by its name and its telling argument, as its span shows them."""
     shown = _one_line(name)
@@ -130,6 +147,16 @@ def _show_answer(said: Said, get: Get) -> str:
         text = value
     text = _cut(_one_line(text), MAX_VALUE_CHARS)
     return f'"{text}"' if text else ""
+
+
+def _show_finding(said: Said, mask: Mask) -> str:
+    """Say what an answer without a text found."""
+    if mask.hides_output_text:
+        return ""
+    if (count := said.counted_tokens) is not None:
+        return f"{count:,} tokens"
+    verdict = said.verdict
+    return "" if verdict is None else _shorten(mask.text(clean_text(verdict.words)))
 
 
 def _find_telling(arguments: object) -> str:

@@ -53,10 +53,14 @@ class CountRequest(Asked, frozen=True, gc=False):
 class CountAnswer(Said, frozen=True, kw_only=True):
     """A count."""
 
+    @property
+    def counted_tokens(self) -> int | None:
+        """The count."""
+        return count_of(self.body.get("input_tokens"))
+
     def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - there is no stream of counts
         """Tell how far the answer came: it is complete with its number."""
-        is_count = count_of(self.body.get("input_tokens")) is not None
-        return Ending.COMPLETE if is_count else Ending.STOPPED
+        return Ending.STOPPED if self.counted_tokens is None else Ending.COMPLETE
 
 
 def _read_count(body: bytes) -> CountAnswer:
@@ -75,6 +79,7 @@ COUNT_TOKENS = Api(
     span_name="CountTokens",
     system=None,
     span_kind=SpanKind.CHAIN,
+    noun="token count",
     content=Content.BODIES,
     asked=CountRequest,
     open_stream=NoStream,

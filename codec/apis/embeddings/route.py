@@ -81,6 +81,7 @@ EMBEDDINGS = Api(
     span_name="CreateEmbeddings",
     system=None,
     span_kind=SpanKind.EMBEDDING,
+    noun="embedding",
     content=Content.VECTORS,
     asked=EmbeddingRequest,
     open_stream=ChatStream,

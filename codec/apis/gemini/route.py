@@ -58,6 +58,7 @@ GEMINI_EMBED = Api(
     span_name="CreateEmbeddings",
     system=None,
     span_kind=SpanKind.EMBEDDING,
+    noun="embedding",
     content=Content.VECTORS,
     asked=EmbedRequest,
     open_stream=NoStream,

@@ -286,6 +286,7 @@ IMAGES = Api(
     path_ends=("/images/generations", "/images/edits", "/images/variations", "/images"),
     operation="image_generation",
     span_name="ImagesResponse",
+    noun="image",
     gives_reason=False,
     quoted_lists=frozenset({"data"}),
     quoted_item_members=frozenset({"revised_prompt"}),

@@ -93,6 +93,7 @@ MODERATIONS = Api(
     span_name="ModerationCreateResponse",
     system=None,
     span_kind=SpanKind.GUARDRAIL,
+    noun="moderation",
     content=Content.BODIES,
     asked=ModerationRequest,
     open_stream=NoStream,

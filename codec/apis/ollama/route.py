@@ -49,6 +49,7 @@ OLLAMA_EMBED = Api(
     span_name="CreateEmbeddings",
     system=None,
     span_kind=SpanKind.EMBEDDING,
+    noun="embedding",
     content=Content.VECTORS,
     asked=EmbedAsked,
     open_stream=NoStream,

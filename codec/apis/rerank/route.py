@@ -207,6 +207,7 @@ RERANK = Api(
     span_name="Rerank",
     system=None,
     span_kind=SpanKind.RERANKER,
+    noun="ranking",
     content=Content.RANKING,
     quoted_lists=frozenset({"results", "data", ""}),
     quoted_item_members=frozenset({"document", "text"}),

@@ -183,6 +183,7 @@ SPEECH = Api(
     path_ends=("/audio/speech",),
     operation="speech",
     span_name="AudioSpeech",
+    noun="speech",
     gives_reason=False,
     asked=SpeechRequest,
     open_stream=SpeechStream,

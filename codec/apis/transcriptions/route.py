@@ -271,6 +271,7 @@ TRANSCRIPTIONS = Api(
     path_ends=("/audio/transcriptions",),
     operation="transcription",
     span_name="Transcription",
+    noun="transcription",
     takes_forms=True,
     gives_reason=False,
     asked=TranscriptionRequest,
@@ -286,5 +287,6 @@ TRANSLATIONS = replace(
     path_ends=("/audio/translations",),
     operation="translation",
     span_name="Translation",
+    noun="translation",
 )
 """A recording, translated into English."""

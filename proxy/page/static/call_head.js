@@ -19,7 +19,7 @@ function titleLine(call, ...more) {
     el("a", { class: "button back", href: back.calls, "aria-label": "Back to the calls" }, icon("left"), "Calls"),
     el("h1", null, mark(call), " ", line(call.model) || line("name" in call ? call.name : "") || "call"),
     kind !== "ok" && el("span", { class: `tag ${kind}` }, words),
-    el("span", { class: "dim", title: "upstream, client, time" }, [line(call.upstream), line(call.client), moment(call.start_time)].filter(Boolean).join(" · ")),
+    el("span", { class: "dim", title: "API, upstream, client, time" }, [line(call.api), line(call.upstream), line(call.client), moment(call.start_time)].filter(Boolean).join(" · ")),
     el("code", { class: "dim id", title: "span id" }, call.span_id), more,
   );
 }

@@ -10,13 +10,13 @@ import { el, fill } from "./dom.js";
 import { icon } from "./icons.js";
 import { message, textView } from "./messages.js";
 import { rawView } from "./raw.js";
+import { asked, answered } from "./special.js";
 import { link } from "./state.js";
 import { timing } from "./timing.js";
-import { bytes, cut, duration, exact, line, NONE, plural } from "./words.js";
+import { bytes, duration, exact, line, NONE, plural } from "./words.js";
 
 /** @typedef {{ name: string, words: (detail: CallDetail) => string, holds: (detail: CallDetail) => boolean, draw: (detail: CallDetail, other: string) => any }} Tab */
 
-const MOST_OF_DOCUMENT = 400;
 const STEP = 400; // messages, of some six elements each
 
 /** @type {Tab[]} */
@@ -67,7 +67,7 @@ function drawNew(detail) {
     detail.system_changed && el("p", { class: "changed" }, icon("note"), "The system prompt changed since the previous call. ",
       previous(detail) && el("a", { href: link(["calls", detail.call.span_id, "diff"]) }, "See the difference")),
     fresh.length > 0 ? list(fresh, detail, "input") : detail.messages.length > 0 && el("p", { class: "dim pad" }, "Nothing is new: the same request again."),
-    ...special(detail), answer(detail),
+    ...asked(detail), answer(detail),
   ];
 }
 
@@ -89,22 +89,12 @@ function unchanged(detail) {
 function answer(detail, open = false) {
   const { call, tokens } = detail;
   const said = [call.finish_reason && line(call.finish_reason), tokens.completion != null && `${exact(tokens.completion)} tokens`].filter(Boolean).join(" · ");
+  const others = answered(detail);
   return el(
     "section", { class: "answer" }, el("h2", null, "Answer", el("span", { class: "dim" }, said)),
-    detail.answer.length > 0 ? list(detail.answer, detail, "answer", 0, open)
-      : el("p", { class: "dim pad" }, detail.error ? "The call failed before an answer came." : "No answer was recorded: it had none, or is hidden."),
+    detail.answer.length > 0 && list(detail.answer, detail, "answer", 0, open), others,
+    !detail.answer.length && !others.length && el("p", { class: "dim pad" }, detail.error ? "The call failed before an answer came." : "No answer was recorded: it had none, or is hidden."),
   );
-}
-
-/** What calls that are no chats have: texts, and lists of documents. @param {any} detail */
-function special(detail) {
-  const texts = ["query", "verdict", "sound"].filter((name) => detail[name]).map((name) =>
-    el("section", { class: "special" }, el("h2", null, name), el("p", { class: "text pad" }, String(detail[name]))));
-  const lists = ["documents", "ranking"].filter((name) => detail[name]?.length).map((name) =>
-    el("section", { class: "special" }, el("h2", null, name), el("table", { class: "pairs" }, el("caption", { class: "hidden" }, name),
-      el("tbody", null, detail[name].map((/** @type {any} */ one) => el("tr", null, el("th", { scope: "row" }, one.index == null ? NONE : exact(one.index)),
-        el("td", { class: "number" }, one.score == null ? "" : Number(one.score).toPrecision(4)), el("td", null, el("div", { class: "text" }, cut(one.preview, MOST_OF_DOCUMENT)))))))));
-  return [...texts, ...lists];
 }
 
 /** @param {CallDetail} detail */

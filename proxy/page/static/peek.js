@@ -13,6 +13,7 @@ import { liveText } from "./live_text.js";
 import { marked, toggleMark } from "./marks.js";
 import { message, nameResults, release } from "./messages.js";
 import { rawText } from "./raw.js";
+import { answered, asked } from "./special.js";
 import { link } from "./state.js";
 import { elapsed } from "./table.js";
 import { errorBox, facts, notes, timing } from "./timing.js";
@@ -84,7 +85,7 @@ export class Peek {
   #head(row) {
     this.compare.hidden = !row || "open" in row || row.seq === null || row.kind === "TOOL" || row.kind === "AGENT";
     this.showMark();
-    if (row) fill(this.title, mark(row), ` ${line(row.model) || line("name" in row ? row.name : "") || "call"} `, el("span", { class: "dim" }, moment(row.start_time)));
+    if (row) fill(this.title, mark(row), ` ${line(row.model) || line("name" in row ? row.name : "") || "call"} `, el("span", { class: "dim" }, [line(row.api), moment(row.start_time)].filter(Boolean).join(" · ")));
   }
 
   /** @param {string} id */
@@ -131,15 +132,17 @@ function summary(detail, hasSums) {
   }
   const source = { call: detail.call.span_id, of: /** @type {const} */ ("input") };
   const fresh = detail.messages.filter((one) => one.index >= detail.new_from);
-  const asked = detail.asked ?? detail.call.preview;
-  const others = fresh.filter((one) => one.role === "tool").slice(-3);
+  const words = detail.asked ?? detail.call.preview;
+  const bodies = words ? [] : asked(detail);
+  const others = answered(detail);
+  const results = fresh.filter((one) => one.role === "tool").slice(-3);
   return [
     errorBox(detail), facts(detail, true), timing(detail), notes(detail),
     el("h3", null, "Asked", el("span", { class: "dim" }, ` ${plural(detail.messages.length, "message")}${detail.new_from ? `, ${fresh.length} new` : ""}`)),
-    el("div", { class: "text asked", tabindex: 0, role: "group", "aria-label": "Asked" }, cut(asked ?? "not recorded", MOST_ASKED)),
-    others.length > 0 && [el("h3", null, "Came with it"), el("ul", { class: "messages" }, others.map((one) => message(one, source)))],
+    !bodies.length ? el("div", { class: "text asked", tabindex: 0, role: "group", "aria-label": "Asked" }, cut(words ?? "not recorded", MOST_ASKED)) : bodies,
+    results.length > 0 && [el("h3", null, "Came with it"), el("ul", { class: "messages" }, results.map((one) => message(one, source)))],
     !detail.error && el("h3", null, "Answered"),
-    el("ul", { class: "messages" }, detail.answer.map((one) => message(one, { ...source, of: "answer" }))),
-    !detail.error && !detail.answer.length && el("p", { class: "dim" }, "No answer was recorded."),
+    el("ul", { class: "messages" }, detail.answer.map((one) => message(one, { ...source, of: "answer" }))), others,
+    !detail.error && !detail.answer.length && !others.length && el("p", { class: "dim" }, "No answer was recorded."),
   ];
 }

@@ -138,10 +138,11 @@ def test_what_is_new_is_told() -> None:
     [
         ("completions", {"prompt": WORDS}, WORDS),
         ("completions", {"prompt": [1, 2]}, None),
-        ("embeddings", {"input": [WORDS, "b"]}, WORDS),
-        ("rerank", {"query": WORDS, "documents": ["d"]}, WORDS),
-        ("images", {"prompt": WORDS}, WORDS),
-        ("moderations", {"input": WORDS}, None),
+        ("embeddings", {"input": [WORDS, "b"]}, f'embedding "{WORDS}"'),
+        ("rerank", {"query": WORDS, "documents": ["d"]}, f'ranking "{WORDS}"'),
+        ("images", {"prompt": WORDS}, f'image "{WORDS}"'),
+        ("audio.transcriptions", {"file": {"content_type": "audio/mpeg"}}, "transcription"),
+        ("moderations", {"input": WORDS}, "moderation"),
     ],
 )
 def test_what_is_new_in_other_apis(endpoint: str, asked: dict[str, Any], what: str | None) -> None:
@@ -167,20 +168,22 @@ def test_nothing_is_told_where_inputs_are_hidden(switch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("switch", "endpoint", "asked"),
+    ("switch", "endpoint", "asked", "what"),
     [
-        ("hide_prompts", "completions", {"prompt": WORDS}),
-        ("hide_embeddings_text", "embeddings", {"input": WORDS}),
-        ("hide_retrieval_documents", "rerank", {"query": WORDS, "documents": []}),
+        ("hide_prompts", "completions", {"prompt": WORDS}, None),
+        ("hide_embeddings_text", "embeddings", {"input": WORDS}, "embedding"),
+        ("hide_retrieval_documents", "rerank", {"query": WORDS, "documents": []}, "ranking"),
     ],
 )
-def test_switches_of_other_content(switch: str, endpoint: str, asked: dict[str, Any]) -> None:
-    """Each hides what its API is about."""
+def test_switches_of_other_content(
+    switch: str, endpoint: str, asked: dict[str, Any], what: str | None
+) -> None:
+    """Each hides what its API is about, and not which API it is."""
     frames = under_way(asked=encode_json({"model": "m", **asked}).encode())
     frames[0] = begin(endpoint=endpoint)
     [call] = look(frames[:2], SpanRules(privacy=PrivacySwitches(**{switch: True})))
     assert call is not None
-    assert call.what is None
+    assert call.what == what
 
 
 def test_what_is_new_is_masked_before_it_is_cut() -> None:

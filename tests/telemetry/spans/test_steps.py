@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec.apis.table import APIS, get_api
 from codec.chat.answer import ChatMessage
 from codec.parts import ToolCall
 from codec.text.jsontext import encode_json
@@ -74,6 +75,48 @@ def read(*results: tuple[str, bool]) -> str | None:
     ]
     body = {"model": "m", "messages": messages}
     return columns_of(make_exchange(body, endpoint="messages")).step
+
+
+MODELS_SPEAK = {
+    *("chat.completions", "completions", "responses", "messages"),
+    *("gemini.generate", "gemini.stream", "ollama.chat", "ollama.generate"),
+}
+"""The APIs in which a model speaks: their calls are what the user asked."""
+
+WORKS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "embeddings": ({"input": ["Why?", "b"]}, {"data": []}, 'embedding "Why?"'),
+    "gemini.embed": ({"content": {"parts": [{"text": "Why?"}]}}, {}, 'embedding "Why?"'),
+    "ollama.embed": ({"input": [[1, 2]]}, {"embeddings": []}, "embedding"),
+    "rerank": ({"query": "Why?", "documents": ["d"]}, {"results": []}, 'ranking "Why?"'),
+    "moderations": (
+        {"input": "Why?"},
+        {"results": [{"flagged": True, "categories": {"violence": True, "hate": False}}]},
+        "moderation → flagged: violence",
+    ),
+    "count_tokens": ({"messages": []}, {"input_tokens": 1234}, "token count → 1,234 tokens"),
+    "images": ({"prompt": "A boat"}, {"data": [{"url": "https://x.test/a"}]}, 'image "A boat"'),
+    "audio.speech": ({"input": "Ahoy!"}, {}, 'speech "Ahoy!"'),
+    "audio.transcriptions": ({"file": {}}, {"text": "Ahoy!"}, 'transcription → "Ahoy!"'),
+    "audio.translations": ({"file": {}}, {"text": "Ahoy!"}, 'translation → "Ahoy!"'),
+}
+"""Of every other API what is asked, what is answered, and what its call is."""
+
+
+@pytest.mark.parametrize("name", sorted({api.name for api in APIS} - MODELS_SPEAK))
+def test_a_call_in_which_no_model_speaks_says_what_it_is(name: str) -> None:
+    """What it is about, and what it found; it still says what it is where all of that is hidden."""
+    asked, said, step = WORKS[name]
+    api = get_api(name)
+    exchange = make_exchange(
+        {"model": "m", **asked},
+        endpoint=name,
+        response=api.read_said(encode_json(said).encode()),
+        response_status=200,
+    )
+    assert columns_of(exchange).step == step
+    hidden = columns_of(exchange, SpanRules(privacy=PrivacySwitches.everything()))
+    assert hidden.step == api.noun
+    assert hidden.step in step
 
 
 def test_where_the_user_spoke_their_words_say_what_is_new() -> None:
