@@ -39,6 +39,7 @@ from telemetry.spans.otlp.attributes import WrittenAttributes
 from telemetry.spans.purposes import find_named_purpose, find_purpose
 from telemetry.spans.steps import describe_step, describe_work
 from telemetry.spans.user_text import find_user_text
+from telemetry.spans.wrappers import drop_quotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -146,7 +147,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     new_messages = len(messages) if shows_messages else None
     purpose = step = None
     if messages:
-        preview, is_new = find_user_text(messages, get, fold_text)
+        preview, is_new = find_user_text(messages, get, fold_words)
         request, metadata = exchange.request, context.metadata
         if request is None or not (shows_all or not mask.hides_input_text):
             purpose = find_named_purpose(metadata)  # what is hidden gives no sign
@@ -264,6 +265,11 @@ def _join_names(calls: Iterable[ToolCall], mask: Mask) -> str | None:
 def fold_first(name: str | None, get: Get) -> str | None:
     """Return the beginning of the first text of a call without messages."""
     return None if name is None else fold_text(get(name) or "")
+
+
+def fold_words(text: str) -> str | None:
+    """Return the beginning of the user's words, as :func:`fold_text` does, without quotes."""
+    return fold_text(drop_quotes(text))
 
 
 def fold_text(text: str) -> str | None:

@@ -19,7 +19,7 @@ from telemetry.attribute_values import clean_attributes
 from telemetry.observing.client_headers import read_caller
 from telemetry.observing.open_call import OpenCall
 from telemetry.privacy.body_credentials import find_body_credentials
-from telemetry.spans.columns import FIRST_TEXTS, find_client, fold_first, fold_text
+from telemetry.spans.columns import FIRST_TEXTS, find_client, fold_first, fold_words
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.message_attributes import build_message_attributes
 from telemetry.spans.purposes import find_purpose
@@ -98,7 +98,7 @@ def _find_new(request: Asked, exchange: OpenExchange, rules: SpanRules) -> str |
     if not messages:
         return api.noun or None
     get = _ShownMessages(messages, mask)
-    words = find_user_text(messages, get, fold_text)
+    words = find_user_text(messages, get, fold_words)
     if api.noun:
         return describe_work(api.noun, words.shown, None, get, mask)
     purpose = find_purpose(request, {}, messages)

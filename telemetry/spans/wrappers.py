@@ -151,6 +151,17 @@ def find_own_words(texts: Sequence[str], room: Room | None = None) -> OwnWords:
     return OwnWords(bare[-1] if bare else "", is_wrapped=True)
 
 
+def drop_quotes(text: str) -> str:
+    """Return what is between the quotes around all of a text; else the text itself.
+
+    opencode puts its command line's words in quotes, and a backslash before those within.
+    """
+    if text[:1] != '"' or len(text) > MAX_SEARCHED_CHARS:
+        return text
+    found = _QUOTED.fullmatch(text)
+    return text if found is None else found[1].replace('\\"', '"')
+
+
 def _strip_all(texts: Iterable[str], room: Room) -> Iterator[str]:
     """Yield what is left of each text; the same object if that is all of it."""
     awaited = ""  # the end of files that began in an earlier text
@@ -232,4 +243,5 @@ _ANYWHERE: Final = re.compile(
 )
 _OPENS: Final = re.compile(rf"\s*+{_match_any(_OPENINGS)}")
 _KEEPS: Final = re.compile(rf"\s*+{_match_any(_list_starts(_INSIDE))}")
+_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)+)"\s*', re.DOTALL)
 _UNKNOWN: Final = re.compile(r"\s*+<([A-Za-z][A-Za-z0-9]*[_-][A-Za-z0-9_-]*)(?:\s[^>]*)?>")

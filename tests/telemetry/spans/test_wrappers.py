@@ -148,10 +148,20 @@ def test_kimi_code() -> None:
 
 
 def test_opencode() -> None:
-    """The words as they are; to a call for a title a line of the program's comes before them."""
-    assert ask(user(f'"{WORDS}"')).preview == f'"{TITLE}"'
+    """The words in quotes; to a call for a title a line of the program's comes before them."""
+    assert ask(user(f'"{WORDS}"')).preview == TITLE
     asks = "Generate a title for this conversation:\n"
-    assert ask(user(asks), user(f'"{WORDS}"')).preview == f'"{TITLE}"'
+    assert ask(user(asks), user(f'"{WORDS}"\n')).preview == TITLE
+    assert ask(user(REMINDER + '"Say \\"hello\\""')).preview == 'Say "hello"'
+
+
+@pytest.mark.parametrize("said", ['"yes" or "no"', '"', '""', '"a', 'Say "a"', '"a\\"', '"a" b'])
+def test_quotes_within_the_words_stay(said: str) -> None:
+    """Only those around all of them are a program's; ``input.value`` keeps these, too."""
+    assert ask(user(said)).preview == said
+    body = {"model": "m", "messages": [user('"Fix it"')]}
+    attributes = build_exchange_attributes(make_exchange(body), SpanRules(values=ValueForm.TEXT))
+    assert attributes["input.value"] == '"Fix it"'
 
 
 def test_aider() -> None:
