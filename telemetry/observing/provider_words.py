@@ -7,8 +7,8 @@ before anything else is done with them. An answer is masked with the span
 A provider may quote a request in errors, whatever the status and wherever they stand, in bodies
 that are not an answer, and in the fields of its head, such as the id of the call. The recorded
 fields of both heads (:mod:`telemetry.observing.heads`) are masked here as well. Whatever has the
-form of a key is masked in them, whether a pattern asks for it or not, because nobody expects a
-secret in ``metadata.headers``.
+form of a key is masked in them, names included, whether a pattern asks for it or not, because
+nobody expects a secret in ``metadata.headers``.
 
 A text that is not whole loses an end that may be the beginning of a credential. An early end of an
 encoded body is not noticed, so an encoded text that is not JSON counts as cut.
@@ -30,6 +30,7 @@ from codec.no_answer import NoAnswer, find_lack, find_page_words, find_words
 from telemetry.frames.frame import RECORDED_RESPONSE_PREFIXES
 from telemetry.observing.heads import MAX_KEPT_SHAPES, MAX_NAME_CHARS
 from telemetry.privacy.body_credentials import redact_named
+from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.redaction import Redaction
 
 if TYPE_CHECKING:
@@ -183,12 +184,13 @@ def read_headers(
                 for name, text in fields.answered.items()
             },
         )
-    names = "\n".join((*limits, *fields.answered))
-    if credentials.redact_name(names) != names:
-        hide = credentials.redact_name
-        limits = {hide(name): value for name, value in limits.items()}
-        answered_fields = {hide(name): value for name, value in fields.answered.items()}
-        fields = fields._replace(answered=answered_fields)
+    names = [*limits, *fields.answered]
+    together = "\n".join(names)
+    if not (credentials.redact_name(together) == together and _are_plain(together, names)):
+        limits = {_show_name(name, credentials): value for name, value in limits.items()}
+        fields = fields._replace(
+            answered={_show_name(name, credentials): text for name, text in fields.answered.items()}
+        )
     return ReadHeads(request_id, limits, agent, _build_member(fields))
 
 
@@ -251,6 +253,13 @@ def _show(value: str, redact: Callable[[str], str]) -> str:
         with contextlib.suppress(UnicodeError):
             value = value.encode("latin-1").decode("utf-8")
     return _shorten(_mask(value, redact))
+
+
+def _show_name(name: str, credentials: Credentials) -> str:
+    """Mask the name of a field, which is in lower case; some keys have capitals alone."""
+    masked = _keys().redact_text(credentials.redact_name(name))
+    capitals = masked.upper()
+    return masked if _keys().redact_text(capitals) == capitals else REDACTED
 
 
 def _mask(value: str, redact: Callable[[str], str]) -> str:

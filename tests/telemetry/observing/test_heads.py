@@ -302,3 +302,21 @@ def test_the_calls_key_is_masked_in_the_name_of_a_field() -> None:
     exchange = observe(frames)
     assert exchange.heads["response"] == {f"x-ratelimit-left-{REDACTED}": "1"}
     assert exchange.rate_limits == exchange.heads["response"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("x-ratelimit-sk-proj-0123456789abcdefghij", f"x-ratelimit-{REDACTED}"),
+        (
+            "anthropic-ratelimit-ghp_0123456789abcdefghij0123456789abcdef",
+            f"anthropic-ratelimit-{REDACTED}",
+        ),
+        ("x-ratelimit-left-akia0123456789abcdef", REDACTED),
+        ("x-ratelimit-remaining-tokens-highest", "x-ratelimit-remaining-tokens-highest"),
+    ],
+)
+def test_what_looks_like_a_key_is_masked_in_the_name_of_a_field(name: str, shown: str) -> None:
+    """Also a key of capitals alone, although names come in lower case; other names stay."""
+    exchange = observe(exchange_frames(ANSWER, headers=[(name, "1")]))
+    assert exchange.heads["response"] == {shown: "1"} == exchange.rate_limits
