@@ -531,6 +531,13 @@ OWN_FACTS: Final = (
 )
 """The facts that a :class:`~telemetry.store.rows.SpanSummary` has itself, in its order."""
 
+
+def tell_what(row: Any) -> str | None:
+    """Tell what is new in the call of a row (:class:`~telemetry.store.rows.SpanSummary`)."""
+    name = row.name if row.columns.kind in DERIVED_KINDS else None
+    return row.columns.step or row.columns.preview or name
+
+
 MADE_FACTS: Final = (
     Fact(
         "how long the call took",
@@ -560,11 +567,7 @@ MADE_FACTS: Final = (
             "what", 16, rank=6, place=50, most_chars=MAX_PREVIEW_CHARS, wide=24, wide_rank=9
         ),
         page=PageColumn("What", place=50),
-        make=lambda row: (
-            row.columns.step
-            or row.columns.preview
-            or (row.name if row.columns.kind in DERIVED_KINDS else None)
-        ),
+        make=tell_what,
     ),
 )
 """Facts that follow from others."""

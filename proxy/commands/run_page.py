@@ -24,7 +24,9 @@ from proxy.commands.table import (
     write_call_cost,
 )
 from proxy.escape import escape_line
+from proxy.reading.costs import explain_gaps
 from proxy.reading.run_record import find_preview, find_times
+from proxy.reading.run_tree import MAX_DEPTH, count_too_deep
 from telemetry.facts import LIST_BASIS, NO_COLUMNS
 from telemetry.reading.runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
@@ -99,13 +101,23 @@ def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> I
     yield fact_line("calls", _count(sums.calls, sums.errors))
     yield fact_line("tools", _count(sums.tools, sums.tool_errors))
     yield fact_line("tokens", _tokens(sums) or "none reported")
-    if sums.cost_usd is not None:
-        unpriced = sums.calls - sums.priced
-        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, unpriced))
+    yield from _cost_lines(sums, nodes)
     if sums.saved_usd:
         yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")
     if others := _describe_others(sums, nodes):
         yield fact_line("sub-agents", others)
+
+
+def _cost_lines(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:
+    """Show the cost of a run, and why that of its calls and its sub-agents' is unknown."""
+    if sums.cost_usd is not None:
+        unpriced = sums.calls - sums.priced
+        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, unpriced))
+    gaps = explain_gaps(node.row for node in nodes if node.row and is_call(node.row.columns.kind))
+    for at, gap in enumerate(gaps):
+        title = "cost" if sums.cost_usd is None and not at else ""
+        yield fact_line(title, f"unknown: {gap.why}", style="yellow")
+        yield fact_line("", gap.mend)
 
 
 def _count(count: int, failed: int) -> str:
@@ -142,6 +154,13 @@ def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:
     if any(node.row is not None and node.row.columns.kind == "TOOL" for node in nodes):
         yield 0, Text(_BOUND_WORDS, style="dim")
+    if too_deep := count_too_deep(nodes):
+        steps = "1 step is" if too_deep == 1 else f"{too_deep:,} steps are"
+        words = (
+            f"{steps} left out, more than {MAX_DEPTH} levels deep; `show run:N` of a sub-agent "
+            "begins with that one."
+        )
+        yield 0, Text(words, style="yellow")
     if len(nodes) > MAX_TREE_ROWS:
         words = f"These are the first {MAX_TREE_ROWS:,} steps; `kind:* run:{sums.run}` lists all."
         yield 0, Text(words, style="yellow")

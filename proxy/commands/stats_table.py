@@ -20,6 +20,7 @@ from proxy.commands.table import (
     local_time,
     print_rows,
 )
+from proxy.reading.sum_members import build_costs, round_dollars
 from telemetry.facts import RANKED, SUMMED
 from telemetry.reading.sums import HOUR_SECONDS
 
@@ -137,10 +138,7 @@ def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> Jso
         "cached_tokens": totals["cached_tokens"],
         "cached_share": _share(sums),
         "output_tokens_per_second": _speed(sums),
-        "cost_usd": totals["cost_usd"] if sums.priced else None,
-        "priced": sums.priced,
-        "list_usd": sums.list_usd if sums.priced else None,
-        "saved_usd": totals["saved_usd"] if sums.priced else None,
+        **build_costs(sums),
         "duration_ms": _ranks_record(ranks["duration_ns"]),
         "ttft_ms": _ranks_record(ranks["ttft_ns"]),
     }
@@ -153,7 +151,7 @@ def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> Jso
         dollars, priced = repriced.find(sums.key, by)
         record["price_as"] = {
             "name": repriced.name,
-            "cost_usd": dollars if priced else None,
+            "cost_usd": round_dollars(dollars) if priced else None,
             "priced": priced,
         }
     return record

@@ -4,12 +4,14 @@ Nothing here prints, and nothing knows an API: what a span says is in its attrib
 
 :func:`~proxy.reading.chosen_calls.read_filter` and :func:`~proxy.reading.chosen_calls.choose`
 select calls; :func:`~proxy.reading.call.decode_call` reads one from its span;
-:mod:`~proxy.reading.record` and :mod:`~proxy.reading.run_record` make JSON of calls and runs;
+:mod:`~proxy.reading.record` and :mod:`~proxy.reading.run_record` make JSON of calls and runs, and
+:mod:`~proxy.reading.sum_members` of sums;
 :mod:`~proxy.reading.costs` says what amounts mean, and why one is unknown, and
 :mod:`~proxy.reading.link_words` by what a call is known to continue another;
 :func:`~proxy.reading.run_tree.build_tree` puts the rows of a run in their order, and
 :func:`~proxy.reading.branch_sums.sum_branches` sums its branches up.
 
 Doors: ``branch_sums``, ``call``, ``call_order``, ``chosen_calls``, ``costs``, ``flat_messages``,
-``link_words``, ``local_zone``, ``pictures``, ``record``, ``run_record``, ``run_tree``.
+``link_words``, ``local_zone``, ``pictures``, ``record``, ``run_record``, ``run_tree``,
+``sum_members``.
 """

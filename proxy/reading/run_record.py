@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.reading.record import SCHEMA_VERSION, build_summary_record, format_time
+from proxy.reading.run_tree import count_too_deep
+from proxy.reading.sum_members import build_step_sums
 from telemetry.facts import NO_COLUMNS
 from telemetry.launch_labels import read_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
     from codec.text.jsontext import JsonObject
-    from proxy.reading.branch_sums import BranchSums
     from proxy.reading.run_tree import Node
     from telemetry.reading.calls import Calls
-    from telemetry.reading.conversations import ConversationSums
     from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
 
@@ -94,24 +94,7 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
         "start_time": format_time(start_ns),
         "end_time": format_time(end_ns),
         "duration_ms": (end_ns - start_ns) / 1e6,
-        **build_sums(sums),
-    }
-
-
-def build_sums(sums: RunSums | ConversationSums | BranchSums) -> JsonObject:
-    """Build the sums of calls and tools."""
-    return {
-        "calls": sums.calls,
-        "errors": sums.errors,
-        "tools": sums.tools,
-        "tool_errors": sums.tool_errors,
-        "prompt_tokens": sums.prompt_tokens,
-        "cached_tokens": sums.cached_tokens,
-        "completion_tokens": sums.completion_tokens,
-        "cost_usd": sums.cost_usd,
-        "priced": sums.priced,
-        "list_usd": sums.list_usd,
-        "saved_usd": sums.saved_usd,
+        **build_step_sums(sums),
     }
 
 
@@ -119,13 +102,14 @@ def build_tree_record(
     sums: RunSums,
     metadata: JsonObject,
     ended_by: str | None,
-    nodes: Iterable[Node],
+    nodes: Sequence[Node],
     caller: SpanSummary | None,
 ) -> JsonObject:
     """Build the record of a run with its rows, in the order in which they are drawn."""
     return build_run_record(sums, ended_by) | {
         "parent_run": None if caller is None else caller.columns.run,
         "metadata": metadata,
+        "too_deep": count_too_deep(nodes),
         "spans": [
             {"depth": node.depth, **build_summary_record(node.row)}
             for node in nodes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary
@@ -32,6 +32,7 @@ class Node:
             it.
         start_ns: when it began; an agent without a span begins with the first row below it.
         end_ns: when it ended.
+        too_deep: how many rows below it have no place in the tree (:data:`MAX_DEPTH`).
     """
 
     row: SpanSummary | None
@@ -40,6 +41,12 @@ class Node:
     is_last: tuple[bool, ...]
     start_ns: int
     end_ns: int
+    too_deep: int = 0
+
+
+def count_too_deep(nodes: Iterable[Node]) -> int:
+    """Count the rows that are left out of a tree because they are too deep."""
+    return sum(node.too_deep for node in nodes)
 
 
 @dataclass(slots=True)
@@ -89,10 +96,10 @@ def _walk(
     below: dict[_Place, list[SpanSummary | _Agent]],
     is_last: tuple[bool, ...],
 ) -> Iterator[Node]:
-    if len(is_last) > MAX_DEPTH:
-        return
-    place: _Place = one.run if isinstance(one, _Agent) else one.span_id
-    children = sorted(below.get(place, ()), key=lambda child: _times(child, below))
+    children = sorted(below.get(_place(one), ()), key=lambda child: _times(child, below))
+    too_deep = 0
+    if len(is_last) == MAX_DEPTH:
+        too_deep, children = _count(children, below), []
     nested: list[Node] = []
     for child in children:
         nested += _walk(child, below, (*is_last, child is children[-1]))
@@ -106,8 +113,26 @@ def _walk(
         is_last=is_last,
         start_ns=min(node.start_ns for node in nested) if row is None else row.start_ns,
         end_ns=max(node.end_ns for node in nested) if row is None else row.end_ns,
+        too_deep=too_deep,
     )
     yield from nested
+
+
+def _place(one: SpanSummary | _Agent) -> _Place:
+    """Return the place below a row or an agent."""
+    return one.run if isinstance(one, _Agent) else one.span_id
+
+
+def _count(
+    waiting: list[SpanSummary | _Agent], below: dict[_Place, list[SpanSummary | _Agent]]
+) -> int:
+    """Count the rows among these, and below them."""
+    count = 0
+    while waiting:
+        one = waiting.pop()
+        count += not (isinstance(one, _Agent) and one.row is None)
+        waiting += below.get(_place(one), ())
+    return count
 
 
 def _times(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from proxy.reading.run_tree import MAX_DEPTH, build_tree
+from proxy.reading.run_tree import MAX_DEPTH, build_tree, count_too_deep
 from telemetry.conversations.run import derive_span_id
 from telemetry.reading.stored_calls import open_calls
 from telemetry.store.store import Store
@@ -174,6 +174,26 @@ ROWS = st.lists(
     min_size=1,
     max_size=7,
 )
+
+
+def nest(levels: int) -> list[SpanRow]:
+    """A run whose tools start a run each, one below the other, so many times."""
+    outer = Run(1)
+    rows = [outer.call(0, 1)]
+    for number in range(2, levels + 2):
+        tool = outer.tool("task", number, 1)
+        outer = Run(number, trace_id=outer.trace_id, begin_ms=number)
+        rows += [tool, outer.call(0, 1), outer.agent(1, parent_span_id=tool.span_id)]
+    return rows
+
+
+def test_rows_that_are_too_deep_are_counted(path: Path) -> None:
+    """Each of the tools, sub-agents and calls for which the tree has no level."""
+    rows = nest(60)
+    nodes = tree_of(path, rows, 1)
+    assert max(node.depth for node in nodes) == MAX_DEPTH
+    shown = [node for node in nodes if node.row is not None]
+    assert count_too_deep(nodes) == len(rows) - len(shown) == 31
 
 
 @settings(max_examples=60)

@@ -242,6 +242,22 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
     assert "  ended by    answer" in lines
 
 
+def test_a_run_says_once_why_a_cost_is_unknown(tmp_path: Path) -> None:
+    """Of its own calls and those of its sub-agents, and what to write into the settings."""
+    run = Run(1)
+    run.call(0, 1_000, "task", cost_usd=None, cost_gap="unknown_model", model="m-1")
+    sub = Run(2, trace_id=run.trace_id, begin_ms=1_100, parent_span_id=TASK)
+    sub.call(0, 100, cost_usd=None, cost_gap="unknown_model", model="m-2")
+    run.tool("task", 1_000, 1_000, span_id=TASK)
+    run.call(2_000, 500, cost_usd=None, cost_gap="unknown_model", model="m-1")
+    run.call(3_000, 500, cost_usd=None, cost_gap="no_usage", model="m-3")
+    out = Ran(fill(tmp_path / "t.db", [*run.rows, *sub.rows]), call_id="run:1").out
+    unknown = [line.split() for line in out.splitlines() if "unknown: " in line]
+    words = ["unknown:", "the", "list", "of", "prices", "has", "no", "model"]
+    assert unknown == [["cost", *words, '"m-1"'], [*words, '"m-2"']]
+    assert out.count('write a [[price]] table with model = "m-1"') == 1
+
+
 def test_a_run_is_shown_while_it_goes_on(store: Path) -> None:
     """Without the agent's span, and so without what that says."""
     ran = Ran(store, call_id="run:830")
@@ -318,6 +334,17 @@ def test_a_tree_keeps_to_the_width_of_the_terminal(
     end = next(n for n, line in enumerate(lines) if line.startswith("The time"))
     assert max(map(len, lines[at:end])) <= width
     assert any("429" in line for line in lines[at:end])
+
+
+def test_a_tree_of_too_many_levels_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the terminal and in JSON; the call of the sub-agent is too deep here."""
+    monkeypatch.setattr("proxy.reading.run_tree.MAX_DEPTH", 2)
+    ran = Ran(store, call_id="run:812")
+    assert "1 step is left out, more than 100 levels deep" in " ".join(ran.out.split())
+    (record,) = Ran(store, call_id="run:812", as_json=True).records
+    assert (record["too_deep"], len(record["spans"])) == (1, 6)
+    monkeypatch.undo()
+    assert "left out" not in Ran(store, call_id="run:812").out
 
 
 def test_a_tree_of_too_many_rows_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

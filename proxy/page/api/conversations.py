@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.calls import SEARCH_SECONDS
 from proxy.page.api.rows import write_time
-from proxy.reading.run_record import build_sums
+from proxy.reading.sum_members import build_step_sums
 from telemetry.finding.where import ask_known
 from telemetry.reading.engine import LAST_SEQ
 
@@ -98,7 +98,7 @@ def build_conversation(sums: ConversationSums) -> JsonObject:
         "client": sums.client,
         "models": sums.models,
         "runs": sums.runs,
-        **build_sums(sums),
+        **build_step_sums(sums),
         "start_time": write_time(sums.start_ns),
         "end_time": write_time(sums.end_ns),
         "preview": sums.preview,

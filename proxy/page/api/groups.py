@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.rows import write_time
 from proxy.page.errors import PageError
+from proxy.reading.sum_members import build_sums
 from telemetry.reading.engine import LAST_SEQ
 
 if TYPE_CHECKING:
@@ -59,15 +60,7 @@ def _build_group(sums: GroupSums, newest: SpanSummary | None) -> JsonObject:
     columns = None if newest is None else newest.columns
     return {
         "value": sums.key,
-        "calls": sums.calls,
-        "errors": sums.errors,
-        "prompt_tokens": sums.prompt_tokens,
-        "cached_tokens": sums.cached_tokens,
-        "completion_tokens": sums.completion_tokens,
-        "cost_usd": sums.cost_usd,
-        "priced": sums.priced,
-        "list_usd": sums.list_usd,
-        "saved_usd": sums.saved_usd,
+        **build_sums(sums),
         "start_time": write_time(sums.start_ns),
         "end_time": write_time(sums.end_ns),
         "last_seq": sums.last_seq,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.reading.record import NO_ROW, build_summary_record, format_time
+from telemetry.facts import tell_what
 from telemetry.store.checksum import DAMAGED_WORDS
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def build_bar(row: SpanSummary, depth: int, begin_ns: int) -> JsonObject:
         "model": row.model,
         "preview": columns.preview,
         "step": columns.step,
+        "what": tell_what(row),
         "finish_reason": columns.finish_reason,
         "prompt_tokens": row.prompt_tokens,
         "cached_tokens": columns.cached_tokens,

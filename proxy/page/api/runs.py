@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from proxy.page.api.rows import build_bar, since_ms
 from proxy.page.errors import PageError
 from proxy.reading.branch_sums import sum_branches
-from proxy.reading.run_record import build_run_record, build_sums, find_caller, find_ending
-from proxy.reading.run_tree import build_tree
+from proxy.reading.run_record import build_run_record, find_caller, find_ending
+from proxy.reading.run_tree import build_tree, count_too_deep
+from proxy.reading.sum_members import build_step_sums
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -49,6 +50,7 @@ def read_run(reader: Calls, parameters: Parameters) -> JsonObject:
                 for node, branch in zip(nodes, sum_branches(nodes), strict=True)
             ],
             "complete": len(rows) <= MAX_STEPS,
+            "too_deep": count_too_deep(nodes),
         }
     except (ValueError, OverflowError, OSError):
         # A time that is none in the calendar: JSON has no other place for it.
@@ -65,6 +67,7 @@ _NO_BAR: Final[JsonObject] = {
                 "model",
                 "preview",
                 "step",
+                "what",
                 "finish_reason",
                 "prompt_tokens",
             ),
@@ -90,4 +93,4 @@ def _build_step(node: Node, branch: BranchSums | None, begin_ns: int) -> JsonObj
 
 
 def _build_branch(branch: BranchSums) -> JsonObject:
-    return {**build_sums(branch), "duration_ms": since_ms(branch.end_ns, branch.start_ns)}
+    return {**build_step_sums(branch), "duration_ms": since_ms(branch.end_ns, branch.start_ns)}

@@ -14,6 +14,7 @@ from proxy.page.api.parameters import MAX_NUMBER
 from proxy.page.api.rows import build_row, write_time
 from proxy.page.errors import PageError
 from proxy.reading.costs import NEWEST_ROWS, explain_newest
+from proxy.reading.sum_members import build_costs
 from telemetry.reading.sums import NO_SUMS
 
 if TYPE_CHECKING:
@@ -142,10 +143,7 @@ def _build_sums(sums: CallSums | None) -> JsonObject:
         "prompt_tokens": int(totals["prompt_tokens"]) or None,
         "cached_tokens": int(totals["cached_tokens"]) or None,
         "completion_tokens": tokens or None,
-        "cost_usd": (totals["cost_usd"] or 0) if sums.priced else None,
-        "priced": sums.priced,
-        "list_usd": sums.list_usd if sums.priced else None,
-        "saved_usd": (totals["saved_usd"] or 0) if sums.priced else None,
+        **build_costs(sums),
         "output_tokens_per_second": speed,
         "duration_ms": {
             name: None if time_ns is None else time_ns / 1e6

@@ -93,7 +93,7 @@ class Run extends Screen {
   }
 
   draw() {
-    const { run, parent_run: parent, steps, complete } = this.answer;
+    const { run, parent_run: parent, steps, complete, too_deep: tooDeep } = this.answer;
     const all = steps[0]?.branch ?? run;
     const others = complete ? all.calls - run.calls : 0;
     /** @type {[string, any, string?][]} */
@@ -115,7 +115,7 @@ class Run extends Screen {
         parent != null && [" · started by ", el("a", { href: link(["runs", parent]) }, `run ${parent}`)]),
       el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, ` ${more}`))))),
     );
-    fill(this.end, complete ? "The row of a branch has the sums of all that is below it. The time of a tool is an upper bound: from the answer that calls it to the request with its result."
+    fill(this.end, tooDeep > 0 && `${plural(tooDeep, "step")} more ${tooDeep === 1 ? "has" : "have"} no place in the tree, and ${tooDeep === 1 ? "is" : "are"} in no sum: too deep. `, complete ? "The row of a branch has the sums of all that is below it. The time of a tool is an upper bound: from the answer that calls it to the request with its result."
       : `These are the first ${plural(steps.length, "step")}, and the sums are of these.`);
     this.tree.show(steps);
   }

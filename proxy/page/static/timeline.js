@@ -95,7 +95,7 @@ function inLanes(bars) {
 function shape(one) {
   const isTool = one.kind === "TOOL";
   const isBad = one.status === "ERROR";
-  const name = isTool ? line(one.name) || "tool" : isBad ? line(one.outcome ?? "error").replaceAll("_", " ") : "";
+  const name = isBad && !isTool ? line(one.outcome ?? "error").replaceAll("_", " ") : line(one.what) || (isTool ? "tool" : "");
   return {
     start: one.start_ms, end: Math.max(one.start_ms, one.end_ms), first: one.ttft_ms == null ? null : one.start_ms + one.ttft_ms,
     kind: isBad ? "error" : isTool ? "tool" : "a", words: `${isBad ? "✗ " : ""}${cut(name, 32)}`.trim(), bar: one,
@@ -166,10 +166,10 @@ export function tokenWords(one) {
 function barWords(one) {
   const took = one.end_ms - one.start_ms;
   if (one.kind === "TOOL") {
-    return `${line(one.name) || "tool"} · at most ${duration(took)}${one.status === "ERROR" ? " · failed" : ""}`;
+    return `${line(one.what) || "tool"} · at most ${duration(took)}${one.status === "ERROR" ? " · failed" : ""}`;
   }
   return [
-    line(one.model ?? one.name), `${duration(took)}${one.ttft_ms == null ? "" : `, first output after ${duration(one.ttft_ms)}`}`, tokenWords(one),
+    line(one.model ?? one.name), line(one.what), `${duration(took)}${one.ttft_ms == null ? "" : `, first output after ${duration(one.ttft_ms)}`}`, tokenWords(one),
     one.status === "ERROR" ? line(one.outcome ?? "error").replaceAll("_", " ") : line(one.finish_reason),
     one.tools?.length ? `→ ${one.tools.map(line).join(", ")}` : "",
   ].filter(Boolean).join(" · ");
@@ -215,9 +215,9 @@ function section(block, run, bars) {
       tell: (/** @type {any} */ { bar, start }) => `${barWords(bar)} · ${start > block.start ? `${duration(start - block.start)} after the start` : "at the start"}`,
       href: to,
       listing: () => ({
-        head: ["After", "What", "Took", "First output", "In", "Cached", "Out", "Cost", "Outcome"],
+        head: ["After", "What", "New", "Took", "First output", "In", "Cached", "Out", "Cost", "Outcome"],
         rows: block.bars.map((one) => [
-          duration(one.start - block.start), el("a", { href: to(one) }, line(one.bar.kind === "TOOL" ? one.bar.name : (one.bar.model ?? one.bar.name)) || "call"),
+          duration(one.start - block.start), el("a", { href: to(one) }, line(one.bar.kind === "TOOL" ? one.bar.name : (one.bar.model ?? one.bar.name)) || "call"), line(one.bar.what),
           `${one.bar.kind === "TOOL" ? "≤ " : ""}${duration(one.end - one.start)}`, duration(one.bar.ttft_ms), exact(one.bar.prompt_tokens), exact(one.bar.cached_tokens),
           exact(one.bar.completion_tokens), costs(sumCosts([one.bar])), line(one.bar.status === "ERROR" ? (one.bar.outcome ?? "error") : (one.bar.finish_reason ?? "–")),
         ]),

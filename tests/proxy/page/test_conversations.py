@@ -133,6 +133,7 @@ async def test_bars_have_calls_tools_and_sub_agents_in_their_places(
         told = await api.get(f"conversations/{number}")
         inner = (await api.get(f"calls/{ids[1]}"))["conversation"]["number"]
         below = await api.get(f"conversations/{inner}")
+        listed = (await api.get("calls", filter="kind:*"))["calls"]
     kinds = [(bar["kind"], bar["depth"]) for bar in told["bars"]]
     assert sorted(kinds) == sorted(
         [
@@ -144,6 +145,9 @@ async def test_bars_have_calls_tools_and_sub_agents_in_their_places(
     assert told["next"] is None
     assert [run["calls"] for run in told["runs"]] == [2]
     assert [run["calls"] for run in told["sub_agents"]] == [2]
+    rows = {one["span_id"]: one["what"] for one in listed}
+    assert {bar["span_id"]: bar["what"] for bar in told["bars"]}.items() <= rows.items()
+    assert all(rows.values())
     assert told["bars"][0]["start_ms"] == 0.0
     starts = [bar["start_ms"] for bar in told["bars"]]
     assert starts == sorted(starts)

@@ -65,7 +65,11 @@ async def test_what_is_left_out_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(runs_module, "MAX_STEPS", 3)
         told = await api.get("runs/812")
         missing = await api.ask("runs/5")
-    assert not told["complete"]
+        monkeypatch.undo()
+        monkeypatch.setattr("proxy.reading.run_tree.MAX_DEPTH", 2)
+        flat = await api.get("runs/812")
+    assert (told["complete"], told["too_deep"]) == (False, 0)
+    assert (flat["complete"], flat["too_deep"], len(flat["steps"])) == (True, 3, 5)
     assert told["run"]["calls"] == 2
     assert (missing.status, missing.json["error"]["code"]) == (404, "not_found")
 
