@@ -18,12 +18,15 @@ import openai
 import pytest
 from aiohttp import web
 
+from codec.chat.answer import ChatMessage
 from telemetry.store.store import Store
 from tests.bench.conversation_store import make_conversation
 from tests.e2e import agent as agents
 from tests.e2e.page_stage import open_stage
 from tests.e2e.page_talk import Talk, find_place, sail_once, show_calls
 from tests.e2e.processes import find_free_port
+from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of
+from tests.telemetry.exchanges import make_response
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -246,6 +249,59 @@ async def test_line_of_ten_megabytes_comes_in_slices(upstream_port: int, tmp_pat
         await stage.page.press("j", "o")
         await stage.page.wait_until(f"{size} > 60000")
         assert await stage.page.ask(size) <= 2_048 + 65_536
+
+
+async def test_answer_is_folded_only_where_there_is_no_room(
+    upstream_port: int, tmp_path: Path
+) -> None:
+    """In a call and in the peek; a long answer behind long questions stays folded."""
+    long = "\n".join(f"Line {number} of a long text." for number in range(40))
+    rows = []
+    for number, asked in enumerate((["Short?"], [long] * 9), start=1):
+        message = ChatMessage(role="assistant", content=long)
+        messages = [{"role": "user", "content": one} for one in asked]
+        request = {"model": "m", "messages": messages}
+        made = make_response(message, model="m", body={})
+        now_ns = time.time_ns()
+        times = {"start_ns": now_ns, "first_chunk_ns": now_ns + 10**8, "end_ns": now_ns + 10**9}
+        rows.append(make_exchange(number, request_json=request, response=made, **times))
+    make_store(tmp_path / "traces.db", *rows)
+    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+        folded = "document.querySelectorAll('.answer .clamp, .peek .assistant .clamp').length"
+        for number, count in ((1, 0), (2, 1)):
+            await stage.open(f"#/calls/{span_id_of(number)}")
+            await stage.page.wait_until(f"location.hash.includes('{span_id_of(number)}')")
+            await stage.page.wait_until("document.querySelector('.answer .text')")
+            await stage.page.wait_until(f"{folded} == {count}")
+            await stage.take_pictures(f"answer-{number}")
+        await stage.open(f"#/calls?call={span_id_of(1)}")
+        await stage.page.wait_until("document.querySelector('.peek .assistant .text')")
+        await stage.page.wait_until(f"{folded} == 0")
+
+
+async def test_call_in_which_no_model_speaks_says_what_it_is(
+    upstream_port: int, tmp_path: Path
+) -> None:
+    """In the list, the peek and the call: what was asked, and what was found."""
+    async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
+        base_url = stage.proxy.base_url
+        async with openai.AsyncOpenAI(api_key="k", base_url=base_url, max_retries=0) as client:
+            await client.moderations.create(model="m", input="How do I break into a house?")
+        page = await show_calls(stage)
+        await page.wait_for("moderation → flagged: illicit", seconds=10)
+        await page.press("j", " ")
+        await page.wait_until("document.querySelector('.peek .special')")
+        said = "document.querySelector('.peek').textContent"
+        await page.wait_until(f"{said}.includes('break into a house')")
+        assert "No answer" not in await page.ask(said)
+        await stage.take_pictures("moderation-peek")
+        await page.press("Enter")
+        await page.wait_until("document.querySelector('.answer .special')")
+        said = "document.querySelector('.panel').textContent"
+        await page.wait_until(f"{said}.includes('break into a house')")
+        assert "flagged: illicit" in await page.ask(said)
+        assert not await stage.find_barriers()
+        await stage.take_pictures("moderation")
 
 
 async def test_no_character_is_missing_where_a_slice_begins(

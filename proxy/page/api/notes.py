@@ -67,8 +67,6 @@ def _write(call: RecordedCall) -> Iterator[str]:
         yield "the provider reported no tokens"
     if refused := list_of(metadata.get(MetadataMember.REFUSED_CHOICES)):
         yield f"the model refused to answer ({len(refused)} of its choices)"
-    if call.verdict is not None:
-        yield f"the verdict: {call.verdict}"
     yield from _describe_hidden(call, metadata)
     rewrites = _names(metadata.get(MetadataMember.PROXY_REWRITES))
     if rewrites == USAGE_REWRITE:

@@ -15,7 +15,7 @@ import { outcome } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { liveText } from "./live_text.js";
-import { nameResults, release } from "./messages.js";
+import { nameResults, release, unfold } from "./messages.js";
 import { address, back, connection, go, link, setTitle } from "./state.js";
 import { tabBar } from "./tabs.js";
 import { line } from "./words.js";
@@ -134,6 +134,7 @@ class Call extends Screen {
     release(this.panel);
     fill(this.panel, tab.draw(detail, other || previous(detail) || ""));
     const box = /** @type {Element} */ (this.firstElementChild);
+    unfold(box);
     box.scrollTop = Math.min(box.scrollTop, this.bar.offsetTop);
   }
 

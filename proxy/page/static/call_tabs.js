@@ -3,12 +3,11 @@
  *
  * - What is unchanged since the previous call is folded: one line says how much it is.
  * - There is no empty tab.
- * - Of thousands of messages, STEP are drawn at a time: more would block the browser for seconds.
  */
 import { difference } from "./difference.js";
 import { el, fill } from "./dom.js";
 import { icon } from "./icons.js";
-import { message, textView } from "./messages.js";
+import { listInSteps, message, textView } from "./messages.js";
 import { rawView } from "./raw.js";
 import { asked, answered } from "./special.js";
 import { link } from "./state.js";
@@ -21,7 +20,7 @@ const STEP = 400; // messages, of some six elements each
 
 /** @type {Tab[]} */
 export const TABS = [
-  { name: "new", words: (one) => `${one.new_from > 0 ? "new" : "messages"} ${one.messages.length - one.new_from}`, holds: () => true, draw: drawNew },
+  { name: "new", words: (one) => (one.messages.length ? `${one.new_from > 0 ? "new" : "messages"} ${one.messages.length - one.new_from}` : "asked"), holds: () => true, draw: drawNew },
   { name: "all", words: (one) => `all ${one.messages.length}`, holds: (one) => one.new_from > 0, draw: (one) => [list(one.messages, one, "input", one.new_from), answer(one)] },
   { name: "answer", words: () => "answer", holds: () => true, draw: (one) => answer(one, true) },
   { name: "tools", words: (one) => `tools ${one.tools.length}`, holds: (one) => one.tools.length > 0, draw: drawTools },
@@ -38,25 +37,11 @@ export function previous({ conversation }) {
 }
 
 /**
- * Messages, some hundreds at a time.
+ * Messages, STEP at a time.
  * @param {Head[]} heads @param {CallDetail} detail @param {"input" | "answer"} of @param {number} [newFrom] @param {boolean} [open]
  */
 function list(heads, detail, of, newFrom = Infinity, open = false) {
-  const items = el("ol", { class: "messages" });
-  const button = el("button", { class: "more", onclick: () => draw() });
-  const rest = el("li", { class: "message" }, button);
-  let drawn = 0;
-  const draw = () => {
-    rest.remove();
-    const next = heads.slice(drawn, drawn + STEP);
-    drawn += next.length;
-    items.append(...next.map((one) => message(one, { call: detail.call.span_id, of }, { fresh: one.index >= newFrom, open })));
-    if (drawn === heads.length) return;
-    fill(button, `show ${exact(Math.min(STEP, heads.length - drawn))} of ${exact(heads.length - drawn)} more messages`);
-    items.append(rest);
-  };
-  draw();
-  return items;
+  return listInSteps("message", heads, STEP, (one) => message(one, { call: detail.call.span_id, of }, { fresh: one.index >= newFrom, open }));
 }
 
 /** @param {CallDetail} detail */

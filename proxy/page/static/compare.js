@@ -11,7 +11,7 @@ import { el, fill, Screen } from "./dom.js";
 import { mark } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
-import { message, nameResults, release } from "./messages.js";
+import { listInSteps, message, nameResults, release } from "./messages.js";
 import { address, back, go, link, setTitle } from "./state.js";
 import { facts } from "./timing.js";
 import { topBar } from "./top.js";
@@ -109,20 +109,7 @@ function tools(both) {
 
 /** @param {{ operations: Operation[], same: number, left_out: number }} found @param {CallDetail[]} both */
 function messages({ operations, same, left_out: left }, both) {
-  const items = el("ol", { class: "messages" });
-  const button = el("button", { class: "more", onclick: () => draw() });
-  const rest = el("li", { class: "message" }, button);
-  let drawn = 0;
-  const draw = () => {
-    rest.remove();
-    const next = operations.slice(drawn, drawn + STEP);
-    drawn += next.length;
-    items.append(...next.map((one) => pair(one, both)));
-    fill(button, `show more of ${plural(operations.length - drawn, "difference")}`);
-    if (drawn < operations.length) items.append(rest);
-  };
-  draw();
-  return [heading("Messages", `${exact(same)} the same`), items, left > 0 && el("p", { class: "dim pad" }, `${plural(left, "difference")} more were left out.`)];
+  return [heading("Messages", `${exact(same)} the same`), listInSteps("difference", operations, STEP, (one) => pair(one, both)), left > 0 && el("p", { class: "dim pad" }, `${plural(left, "difference")} more were left out.`)];
 }
 
 /** @param {Operation} one @param {CallDetail[]} both */

@@ -3,6 +3,8 @@
  *
  *   message(head, { call: ID, of: "input" | "answer" }, { fresh, open })  -> <li>
  *       `fresh` marks it as new, `open` shows its previews unclamped
+ *   listInSteps("message", things, step, make)  -> <ol>; make(thing) -> <li>
+ *   unfold(element)                  shows all of its texts, the last ones first, as long as it needs no scrolling
  *   nameResults(heads)               results get the names of their tools
  *   formattedToggle()                  the switch "formatted", for the top of a list
  *   release(element)                   lets go of the images below an element: call it when it goes
@@ -66,6 +68,26 @@ export function message(head, source, { fresh = false, open = false } = {}) {
   );
 }
 
+/**
+ * A list, so many at a time: thousands would block the browser for seconds.
+ * @template T @param {string} noun @param {T[]} things @param {number} step @param {(thing: T) => Element} make
+ */
+export function listInSteps(noun, things, step, make) {
+  const items = el("ol", { class: "messages" });
+  const button = el("button", { class: "more", onclick: () => draw() });
+  const rest = el("li", { class: "message" }, button);
+  let drawn = 0;
+  const draw = () => {
+    rest.remove();
+    items.append(...things.slice(drawn, drawn + step).map(make));
+    drawn = Math.min(things.length, drawn + step);
+    fill(button, `show ${exact(Math.min(step, things.length - drawn))} of ${plural(things.length - drawn, `more ${noun}`)}`);
+    if (drawn < things.length) items.append(rest);
+  };
+  draw();
+  return items;
+}
+
 /** Give results the names of the tools that gave them, by the calls that ask for them. @param {Head[]} heads */
 export function nameResults(heads) {
   const names = new Map(heads.flatMap((head) => head.tool_calls.map((call) => [call.id, call.name])));
@@ -123,11 +145,26 @@ export function textView(preview, chars, path, query, open = false) {
   };
   draw();
   redrawn.set(body, draw);
+  unfolded.set(body, () => {
+    clamped = false;
+    draw();
+  });
   return el("div", { class: "words" }, body, !button.hidden && button);
 }
 
 /** @type {WeakMap<Element, () => void>} */
 const redrawn = new WeakMap();
+/** @type {WeakMap<Element, () => void>} */
+const unfolded = new WeakMap();
+
+/** @param {Element} box which scrolls if it has to */
+export function unfold(box) {
+  for (const body of [...box.querySelectorAll(".text.clamp")].reverse()) {
+    if (box.scrollHeight > box.clientHeight) return;
+    unfolded.get(body)?.();
+  }
+}
+
 isFormatted.on(() => {
   for (const body of document.querySelectorAll(".words > .text")) redrawn.get(body)?.();
 });

@@ -11,7 +11,7 @@ import { announce, el, fill, write } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
 import { liveText } from "./live_text.js";
 import { marked, toggleMark } from "./marks.js";
-import { message, nameResults, release } from "./messages.js";
+import { message, nameResults, release, unfold } from "./messages.js";
 import { rawText } from "./raw.js";
 import { answered, asked } from "./special.js";
 import { link } from "./state.js";
@@ -97,6 +97,7 @@ export class Peek {
       release(this.body);
       this.#head(detail.call);
       fill(this.body, this.more, summary(detail, Boolean(this.more)));
+      unfold(this.body);
       this.body.scrollTop = 0;
       announce(`${outcome(detail.call).words}. ${line(detail.call.what)}`);
     } catch (error) {
@@ -138,7 +139,7 @@ function summary(detail, hasSums) {
   const results = fresh.filter((one) => one.role === "tool").slice(-3);
   return [
     errorBox(detail), facts(detail, true), timing(detail), notes(detail),
-    el("h3", null, "Asked", el("span", { class: "dim" }, ` ${plural(detail.messages.length, "message")}${detail.new_from ? `, ${fresh.length} new` : ""}`)),
+    el("h3", null, "Asked", el("span", { class: "dim" }, detail.messages.length > 0 && ` ${plural(detail.messages.length, "message")}${detail.new_from ? `, ${fresh.length} new` : ""}`)),
     !bodies.length ? el("div", { class: "text asked", tabindex: 0, role: "group", "aria-label": "Asked" }, cut(words ?? "not recorded", MOST_ASKED)) : bodies,
     results.length > 0 && [el("h3", null, "Came with it"), el("ul", { class: "messages" }, results.map((one) => message(one, source)))],
     !detail.error && el("h3", null, "Answered"),

@@ -24,7 +24,7 @@ export function answered(detail) {
 
 /** @param {CallDetail} detail @param {"request" | "response"} part */
 function body({ call, raw }, part) {
-  return call.kind !== "LLM" && raw[part] != null ? [el("div", { class: "special" }, rawText(call.span_id, part))] : [];
+  return call.kind !== "LLM" && raw[part] != null ? [el("div", { class: "special pad" }, rawText(call.span_id, part))] : [];
 }
 
 /** @param {any} detail @param {string[]} names */
