@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from codec.token_logprobs import TokenLogprob, chat_logprobs, text_logprobs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Container, Iterator, Sequence
 
     from codec.text.jsontext import JsonObject
 
@@ -160,6 +160,7 @@ class ChunkGenerator:
         cached_tokens: how many of them came from a cache; ``None`` if that is not known.
         usage: where the usage goes.
         is_completion: the chunks are those of a legacy completion, which has text only.
+        custom_tools: the names of the tools whose calls have free text instead of arguments.
 
     Raises:
         ValueError: there are too many choices, or too few.
@@ -181,6 +182,7 @@ class ChunkGenerator:
         cached_tokens: int | None = None,
         usage: UsagePolicy = UsagePolicy.NONE,
         is_completion: bool = False,
+        custom_tools: Container[str | None] = (),
     ) -> None:
         if not 1 <= choice_count <= MAX_CHOICES:
             raise ValueError(f"from 1 to {MAX_CHOICES} choices, not {choice_count}")
@@ -192,6 +194,7 @@ class ChunkGenerator:
         self._reasoning_tokens = 0
         self._policy = usage
         self._is_completion = is_completion
+        self._custom_tools = custom_tools
 
     def generate(self, answers: Sequence[Answer]) -> Iterator[JsonObject]:
         """Make all chunks of an answer, in OpenAI's order.
@@ -287,7 +290,7 @@ class ChunkGenerator:
                 said[member] = text
                 choice.said.setdefault(member, []).append(text)
         if delta.call is not None:
-            said["tool_calls"] = [_add_call(choice.calls, delta.call)]
+            said["tool_calls"] = [self._add_call(choice.calls, delta.call)]
         logprobs = chat_logprobs(delta.logprobs, is_refusal=delta.refusal is not None)
         return {"delta": said, "logprobs": logprobs}
 
@@ -295,7 +298,7 @@ class ChunkGenerator:
         said = {member: "".join(texts) or None for member, texts in choice.said.items()}
         message: JsonObject = {"role": "assistant", "content": None, "refusal": None} | said
         if choice.calls:
-            message["tool_calls"] = [_whole_call(fragments) for fragments in choice.calls]
+            message["tool_calls"] = [self._whole_call(fragments) for fragments in choice.calls]
         is_refusal = message["refusal"] is not None
         return {
             "message": message,
@@ -315,22 +318,25 @@ class ChunkGenerator:
         text = "".join(choice.said.get("content", ()))
         return {"text": text, "logprobs": text_logprobs(choice.logprobs, 0)}
 
+    def _add_call(self, calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
+        """Add a fragment to the calls so far, and return it as an entry of a delta."""
+        index = fragment.index
+        if fragment.id is not None and fragment.name is not None:
+            if index != len(calls):
+                raise ValueError(f"the next call is {len(calls)}, not {index}")
+            calls.append([fragment])
+            return {"index": index} | self._whole_call([fragment])
+        if not 0 <= index < len(calls):
+            raise ValueError(f"call {index} has no header")
+        calls[index].append(fragment)
+        kind, text = self._call_members(calls[index][0].name)
+        return {"index": index, kind: {text: fragment.arguments}}
 
-def _add_call(calls: list[list[CallFragment]], fragment: CallFragment) -> JsonObject:
-    """Add a fragment to the calls so far, and return it as an entry of a delta."""
-    index = fragment.index
-    if fragment.id is not None and fragment.name is not None:
-        if index != len(calls):
-            raise ValueError(f"the next call is {len(calls)}, not {index}")
-        calls.append([fragment])
-        return {"index": index} | _whole_call([fragment])
-    if not 0 <= index < len(calls):
-        raise ValueError(f"call {index} has no header")
-    calls[index].append(fragment)
-    return {"index": index, "function": {"arguments": fragment.arguments}}
+    def _whole_call(self, fragments: Sequence[CallFragment]) -> JsonObject:
+        kind, text = self._call_members(fragments[0].name)
+        said = {"name": fragments[0].name, text: "".join(one.arguments for one in fragments)}
+        return {"id": fragments[0].id, "type": kind, kind: said}
 
-
-def _whole_call(fragments: Sequence[CallFragment]) -> JsonObject:
-    arguments = "".join(fragment.arguments for fragment in fragments)
-    function = {"name": fragments[0].name, "arguments": arguments}
-    return {"id": fragments[0].id, "type": "function", "function": function}
+    def _call_members(self, name: str | None) -> tuple[str, str]:
+        """Return the member of a call of this tool, and that of its text in there."""
+        return ("custom", "input") if name in self._custom_tools else ("function", "arguments")

@@ -53,6 +53,7 @@ class _ChunkPlayer:
             cached_tokens=script.cached_tokens,
             usage=UsagePolicy.CONTINUOUS,
             is_completion=self.is_completion,
+            custom_tools={tool.name for tool in asked.read_tools() if tool.type == "custom"},
         )
         return _Performance(asked, script, dialect, generator)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from codec.generator import MAX_CHOICES
+from codec.members import object_of
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -42,7 +43,7 @@ def find_chat_fault(body: JsonObject) -> JsonObject | None:
         return _invalid("messages", "expected a non-empty array of objects")
     tools = body.get("tools") or []
     if not (isinstance(tools, list) and all(_is_tool(tool) for tool in tools)):
-        return _invalid("tools", "expected an array of functions, each with a name")
+        return _invalid("tools", "expected an array of functions or custom tools, each with a name")
     if not isinstance(body.get("reasoning_effort"), str | None):
         return _invalid("reasoning_effort", "expected a string")
     if not isinstance(body.get("logprobs"), bool | None):
@@ -83,8 +84,10 @@ def _find_common_fault(body: JsonObject, *, choices: int) -> JsonObject | None:
 
 
 def _is_tool(value: object) -> bool:
-    function = value.get("function") if isinstance(value, dict) else None
-    return isinstance(function, dict) and isinstance(function.get("name"), str)
+    """Tell whether a value is a function or a custom tool, with a name."""
+    members = object_of(value)
+    named = object_of(members.get("custom" if "custom" in members else "function"))
+    return isinstance(named.get("name"), str)
 
 
 def _is_count(value: object, least: int, most: int | None = None) -> bool:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ("DeltaShaper", "shape_message")
 
+_FUNCTION, _CUSTOM = ("function", "arguments"), ("custom", "input")
+"""The member of a call, and that of its text in there; a custom tool takes free text."""
+
 
 class _CallShaper:
     """Reshapes the calls of one choice; it keeps what a dialect sends later."""
@@ -30,16 +33,17 @@ class _CallShaper:
     def feed(self, entry: JsonObject) -> list[JsonObject]:
         """Feed an entry of ``tool_calls``; return the entries that the dialect sends now."""
         shape, index = self._shape, entry["index"]
+        kind, text = _CUSTOM if _CUSTOM[0] in entry else _FUNCTION
         if "id" in entry:
             due = [] if shape.with_finish else self.flush()
             self._ids[index] = entry["id"]
             if shape.whole or shape.with_finish or shape.joined:
-                self._kept[index] = entry | {"function": dict(entry["function"])}
+                self._kept[index] = entry | {kind: dict(entry[kind])}
                 return due
             return [*due, self._header(entry)]
         if index not in self._kept:
             return [self._later(entry)]
-        self._kept[index]["function"]["arguments"] += entry["function"]["arguments"]
+        self._kept[index][kind][text] += entry[kind][text]
         return [] if shape.whole or shape.with_finish else self.flush()
 
     def flush(self) -> list[JsonObject]:
@@ -51,6 +55,8 @@ class _CallShaper:
         return self._numbered(entry) | self._shape.members
 
     def _later(self, entry: JsonObject) -> JsonObject:
+        if _CUSTOM[0] in entry:  # only OpenAI has these, whose later pieces have nothing else
+            return self._numbered(entry)
         function = {**self._shape.later_function, **entry["function"]}
         repeated = {"id": self._ids[entry["index"]]} if self._shape.repeats_id else {}
         return self._numbered(entry) | self._shape.later | repeated | {"function": function}

@@ -62,16 +62,20 @@ class Upstream:
     def join(self, target: str) -> str:
         """Make the target at the upstream from a client's target whose prefix was stripped.
 
-        If the upstream's path ends in ``/v1`` and the target begins with it, it is there only once.
+        If the upstream's path ends in ``/v1``, and the target begins with that or with all of it,
+        this is there only once: Groq's own client sends ``/openai/v1/…``, others ``/v1/…``.
 
-        >>> Upstream(name="a", origin=URL("http://h"), base_path="/v1").join("/v1/models?x=1")
-        '/v1/models?x=1'
+        >>> upstream = Upstream(name="a", origin=URL("http://h"), base_path="/openai/v1")
+        >>> upstream.join("/v1/models?x=1"), upstream.join("/openai/v1/models")
+        ('/openai/v1/models?x=1', '/openai/v1/models')
         """
         if target == "*":
             return target
         path = target.partition("?")[0]
-        if self.base_path.endswith("/v1") and (path == "/v1" or path.startswith("/v1/")):
-            return self.base_path + target[len("/v1") :]
+        if self.base_path.endswith("/v1"):
+            for once in (self.base_path, "/v1"):
+                if f"{path}/".startswith(f"{once}/"):
+                    return self.base_path + target[len(once) :]
         return self.base_path + target
 
 

@@ -92,8 +92,12 @@ _CLIENT_NAMES: Final = {
     "asyncgroq": "groq",
     "asyncopenai": "openai",
     "asynctogether": "together",
+    "mistral-client-python": "mistralai",
+    "mistral-client-typescript": "mistralai",
+    "qwencode": "qwen-code",
 }
-"""Names of programs by what they call themselves: an SDK is one, with and without ``async``."""
+"""Names of programs by what they call themselves: that of the package, where this is another one,
+and one name for an SDK with and without ``async``."""
 
 
 class _OfApi(NamedTuple):

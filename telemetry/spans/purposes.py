@@ -65,6 +65,7 @@ SIGNS: Final = (
     Sign("codex", "compaction", Place.SUBAGENT, "compact"),
     Sign("codex", "memory", Place.SUBAGENT, "memory_consolidation"),
     Sign("gemini-cli", "router", Place.SYSTEM, "You are a specialized Task Routing AI"),
+    Sign("qwen-code", "memory", Place.SYSTEM, "You are now acting as the managed memory extr"),
     Sign("grok", "title", Place.TOOL, "session_title"),
     Sign("aider", "summary", Place.SYSTEM, "*Briefly* summarize this partial conversation"),
     Sign(

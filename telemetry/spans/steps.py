@@ -49,12 +49,12 @@ _MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
 
-_SOUGHT: Final = ("pattern", "query", "q")
+_SOUGHT: Final = ("pattern", "query", "queries", "q")
 _FILES: Final = (
     *("file_path", "filePath", "absolute_path", "notebook_path", "target_file", "path"),
     *("filename", "file_name", "file", "dir_path", "directory"),
 )
-_DONE: Final = ("command", "cmd", "url", "skill", "skill_name", "task_name")
+_DONE: Final = ("command", "commands", "cmd", "url", "skill", "skill_name", "task_name")
 _EXPLAINED: Final = ("description", "prompt", "task", "title", "subject", "name", "message")
 """Names of arguments, those that tell most first. Of a file the last part of its path is shown."""
 
@@ -165,12 +165,17 @@ def _find_telling(arguments: object) -> str:
         return ""
     head = arguments[:_READ_CHARS]
     if head.lstrip()[:1] not in {"{", "["}:  # free text
-        found = _PATCHED.search(head)
-        return _shorten(_name_file(found[1]) if found else head.strip().partition("\n")[0])
+        return _shorten(_find_patched(head) or head.strip().partition("\n")[0])
     for pattern, is_file in _PATTERNS:
         if (found := pattern.search(head)) is not None and (value := _decode(found[1])):
-            return _shorten(_name_file(value) if is_file else value)
+            return _shorten(_name_file(value) if is_file else _find_patched(value) or value)
     return ""
+
+
+def _find_patched(text: str) -> str:
+    """Find the file that a patch changes; empty if the text is no patch."""
+    found = _PATCHED.search(text)
+    return _name_file(found[1]) if found else ""
 
 
 def _decode(written: str) -> str:

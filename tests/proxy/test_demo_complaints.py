@@ -74,6 +74,7 @@ async def test_malformed_json_is_refused(client: Client, body: bytes) -> None:
         (ask(stream=True, stream_options="all"), "stream_options"),
         (ask(tools={}) | {"tools": {"a": 1}}, "tools"),
         (ask(tools=[{"type": "function"}]), "tools"),
+        (ask(tools=[{"type": "custom", "custom": {}}]), "tools"),
         (ask(tools=[7]), "tools"),
         (ask(n=0), "n"),
         (ask(n=129), "n"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
+from openai.types.chat import ChatCompletion, ChatCompletionMessageCustomToolCall
 
 from codec.text.jsontext import decode_json_object
 from proxy.demo.script import (
@@ -273,3 +274,21 @@ async def test_legacy_completions_are_answered(client: Client) -> None:
     assert choices[0]["logprobs"]["tokens"] == ["Hello!", " I", " am"]
     assert completion["usage"]["prompt_tokens"] == 3
     assert completion["usage"]["completion_tokens"] == 12
+
+
+@pytest.mark.parametrize("dialect", ["openai", "gemini", "vllm"])
+async def test_a_custom_tool_is_called_with_free_text(dialect: str) -> None:
+    """Whole and streamed, in a call such as the SDK reads: ``input``, and no ``arguments``."""
+    tools = [{"type": "custom", "custom": {"name": "patch"}}, TOOL]
+    request = ask('call patch "two  words\\n"', tools=tools)
+    async with demo_client(dialect) as client:
+        whole = ChatCompletion.model_validate(await complete(client, request))
+        chunks = await stream(client, request)
+    [call] = whole.choices[0].message.tool_calls or ()
+    assert isinstance(call, ChatCompletionMessageCustomToolCall)
+    assert (call.type, call.custom.name, call.custom.input) == ("custom", "patch", "two  words\n")
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    pieces = [entry for delta in deltas for entry in delta.get("tool_calls") or ()]
+    assert {piece.get("type", "custom") for piece in pieces} == {"custom"}
+    assert "".join(piece["custom"]["input"] for piece in pieces) == "two  words\n"
+    assert not any("function" in piece for piece in pieces)

@@ -37,9 +37,11 @@ SET_WITHOUT_THE_CATALOGUE = {
 }
 
 
-def fit(environ: Mapping[str, str], *, has_catalogue: bool = False) -> dict[str, str]:
+def fit(
+    environ: Mapping[str, str], *, has_catalogue: bool = False, ignores_urls: bool = False
+) -> dict[str, str]:
     """What a launch sets where the proxy gives each base URL a path that names it."""
-    around = look_around(environ, SERVE)
+    around = look_around({} if ignores_urls else environ, SERVE)
     paths = {name: f"/~to/<{url}>" for name, url in around.wanted.items()}
     joined = Joined(
         pid=1, url=URL, paths=paths, stays=True, has_catalogue=has_catalogue, privacy=""
@@ -101,6 +103,13 @@ def test_what_is_set_stays_where_calls_go(name: str) -> None:
     assert {it: fitted[it] for it in SET_WITHOUT_THE_CATALOGUE.keys() - changed} == {
         it: text for it, text in SET_WITHOUT_THE_CATALOGUE.items() if it not in changed
     }
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.path is None])
+def test_an_upstream_on_the_command_line_wins(name: str) -> None:
+    """A variable that is set leads to the proxy, with the path that its base URL had."""
+    fitted = fit({name: "https://gateway.example/x/v1/"}, ignores_urls=True)
+    assert fitted == SET_WITHOUT_THE_CATALOGUE | {name: f"{RUN}/x/v1"}
 
 
 def test_two_names_for_one_may_say_different_things() -> None:

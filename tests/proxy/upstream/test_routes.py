@@ -34,6 +34,9 @@ def table(*configs: UpstreamEntry, default: str = DEFAULT) -> UpstreamTable:
         ("https://h/v1", "/v1x/models", "/v1/v1x/models"),
         ("https://h/v1", "/chat/completions", "/v1/chat/completions"),
         ("https://h/openai/v1", "/v1/models", "/openai/v1/models"),
+        ("https://h/openai/v1", "/openai/v1/models", "/openai/v1/models"),
+        ("https://h/openai/v1", "/openai/models", "/openai/v1/openai/models"),
+        ("https://h/api", "/api/models", "/api/api/models"),
         ("https://h/api", "/v1/models", "/api/v1/models"),
         ("https://h/v1", "//v1/models", "/v1//v1/models"),
         ("https://h", "/a/../b/%2e%2E/?q=%41&&", "/a/../b/%2e%2E/?q=%41&&"),
@@ -50,6 +53,7 @@ def test_targets_are_appended_raw_and_v1_is_joined_once(url: str, target: str, j
     ("target", "name", "joined"),
     [
         ("/groq/v1/chat/completions", "groq", "/openai/v1/chat/completions"),
+        ("/groq/openai/v1/chat/completions", "groq", "/openai/v1/chat/completions"),
         ("/groq", "groq", "/openai/v1/"),
         ("/groq?x=1", "groq", "/openai/v1/?x=1"),
         ("/groq/eu/v1/models", "groq-eu", "/v1/models"),
