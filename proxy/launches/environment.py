@@ -82,8 +82,13 @@ def fit_environment(
 ) -> dict[str, str]:
     """Return the variables to set: the base URLs, and exceptions from HTTP proxies for them."""
     fitted: dict[str, str] = {}
+    said = find_set_urls(environ)
     for variable in read_variables():
-        url = variable.find(bases, has_catalogue=joined.has_catalogue)
+        url = variable.find(
+            bases,
+            has_catalogue=joined.has_catalogue,
+            passed_over=said.get(variable.name, ""),
+        )
         if url is not None and variable.name not in around.unusable:
             fitted[variable.name] = url
     fitted.update(fit_no_proxy(environ, urlsplit(joined.url).hostname or ""))

@@ -52,19 +52,21 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The name under which a launch requests the SDK's default base URL."""
         return f"own {self.name}"
 
-    def find(self, bases: Bases, *, has_catalogue: bool) -> str | None:
+    def find(self, bases: Bases, *, has_catalogue: bool, passed_over: str = "") -> str | None:
         """Find its value; ``None`` to leave it as it is.
 
         If it was not set, it leads to where the proxy sends that API (``path``), or, if the proxy
-        reaches well-known providers, to the SDK's default (``url``). A row with neither stays
-        unset.
+        reaches well-known providers, to the SDK's default (``url``). Other rows stay unset. If they
+        were set, and that base URL is `passed_over` (``--upstream``), they keep its path.
         """
         known = bases.find(self.name)
         if known is not None:
             return known
         if self.path is not None:
             return bases.root + self.path
-        return bases.find(self.own_name) if has_catalogue else None
+        if self.url is not None and has_catalogue:
+            return bases.find(self.own_name)
+        return bases.root + urlsplit(passed_over).path.rstrip("/") if passed_over else None
 
 
 @cache
