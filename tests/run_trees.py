@@ -18,6 +18,7 @@ __all__ = (
     "Node",
     "SeenSpan",
     "build_trees",
+    "read_arguments",
     "read_printed",
     "read_seen_spans",
     "read_trees",
@@ -116,6 +117,14 @@ def tell_answer(span: SeenSpan) -> tuple[Any, ...]:
     return "".join(texts), names
 
 
+def read_arguments(text: str) -> Any:
+    """The arguments of a call: what JSON says, or the text of a tool that takes free text."""
+    try:
+        return decode_json(text)
+    except ValueError:
+        return text
+
+
 def build_trees(
     spans: Sequence[SeenSpan], tell_call: Callable[[SeenSpan], tuple[Any, ...]] = tell_id
 ) -> list[Node]:
@@ -149,7 +158,7 @@ def _tell(span: SeenSpan) -> tuple[Any, ...]:
         case "TOOL":
             arguments = get("input.value")
             if isinstance(arguments, str):
-                arguments = decode_json(arguments)
+                arguments = read_arguments(arguments)
             return get("tool.name"), arguments, get("output.value")
         case _:
             return ()

@@ -51,7 +51,7 @@ demo hangs for ever."""
 MAX_QUOTED_CHARACTERS = 200
 """How much of one tool result is repeated: enough for a demo, and a short answer stays short."""
 
-MAX_SAMPLED_TOOLS = 4
+MAX_SAMPLED_TOOLS = 3
 """The most tools that an example offers. A client that offers more is an agent, and its tools do
 something: they are called only if directions say so."""
 

@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("History", "read_claude", "read_codex", "read_gemini", "read_opencode")
+__all__ = (
+    "History",
+    "read_claude",
+    "read_cline",
+    "read_codex",
+    "read_copilot",
+    "read_gemini",
+    "read_opencode",
+    "read_pi",
+    "read_qwen",
+)
+
+_COPILOT = ("tool.execution_start", "tool.execution_complete", "assistant.message")
+"""Events of Copilot CLI: a tool begins, a tool ends, an answer."""
 
 
 class History(NamedTuple):
@@ -97,3 +110,65 @@ def read_opencode(_: Path, printed: str) -> History:
         Node.of_tool(part["tool"], part["state"]["input"], part["state"]["output"]) for part in used
     ]
     return History(tools, [])
+
+
+def read_qwen(_: Path, printed: str) -> History:
+    """What qwen-code prints, without the answers' ids."""
+    events = decode_json(printed)
+    parts = [part for event in events for part in event.get("message", {}).get("content", ())]
+    results = {
+        part["tool_use_id"]: part["content"] for part in parts if part["type"] == "tool_result"
+    }
+    calls = [part for part in parts if part["type"] == "tool_use"]
+    return History(
+        [Node.of_tool(call["name"], call["input"], results[call["id"]]) for call in calls], []
+    )
+
+
+def read_copilot(home: Path, _: str) -> History:
+    """A session of Copilot CLI."""
+    lines = [*_read_lines(home, ".copilot/session-state/*/events.jsonl")]
+    told = {kind: [line["data"] for line in lines if line["type"] == kind] for kind in _COPILOT}
+    begun, ended, answers = (told[kind] for kind in _COPILOT)
+    results = {data["toolCallId"]: data["result"]["content"] for data in ended}
+    tools = [
+        Node.of_tool(data["toolName"], data["arguments"], results[data["toolCallId"]])
+        for data in begun
+    ]
+    return History(tools, [data["apiCallId"] for data in answers])
+
+
+def read_pi(home: Path, _: str) -> History:
+    """A session of pi."""
+    lines = [*_read_lines(home, ".pi/agent/sessions/*/*.jsonl")]
+    messages = [line["message"] for line in lines if line["type"] == "message"]
+    results = {
+        message["toolCallId"]: "".join(part["text"] for part in message["content"])
+        for message in messages
+        if message["role"] == "toolResult"
+    }
+    answers = [message for message in messages if message["role"] == "assistant"]
+    calls = [
+        part for message in answers for part in message["content"] if part["type"] == "toolCall"
+    ]
+    tools = [Node.of_tool(call["name"], call["arguments"], results[call["id"]]) for call in calls]
+    return History(tools, [message["responseId"] for message in answers])
+
+
+def read_cline(_: Path, printed: str) -> History:
+    """What cline prints, without the answers' ids."""
+    events = [line.get("event", {}) for line in map(decode_json_object, printed.splitlines())]
+    tools = [event for event in events if event.get("contentType") == "tool"]
+    results = {event["toolCallId"]: event["output"] for event in tools if "output" in event}
+    return History(
+        [
+            Node.of_tool(
+                event["toolName"],
+                event["input"],
+                msgspec.json.encode(results[event["toolCallId"]]).decode(),
+            )
+            for event in tools
+            if "input" in event
+        ],
+        [],
+    )

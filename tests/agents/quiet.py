@@ -19,22 +19,33 @@ GEMINI_SETTINGS: JsonObject = {"privacy": {"usageStatisticsEnabled": False}}
 _AIDER_PRICES = ".aider/caches/model_prices_and_context_window.json"
 """Prices of models, below the home; without the file aider would fetch them."""
 
+_QWEN_SETTINGS = '{"general": {"enableAutoUpdate": false}}'
+"""Those of qwen-code, which has no variable for it."""
+
 _VARIABLES = {
     "AIDER_ANALYTICS_DISABLE": "true",
     "AIDER_CHECK_UPDATE": "false",
     "AIDER_SHOW_RELEASE_NOTES": "false",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "CLINE_NO_AUTO_UPDATE": "1",
+    "COPILOT_AUTO_UPDATE": "false",
+    "COPILOT_OFFLINE": "true",
+    "DO_NOT_TRACK": "1",
     "GEMINI_CLI_TRUST_WORKSPACE": "true",
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "PI_OFFLINE": "1",
+    "QWEN_USAGE_STATISTICS_ENABLED": "false",
     "npm_config_offline": "true",  # opencode installs a package for plugins
 }
 
 
 def keep_quiet(home: Path) -> dict[str, str]:
     """Write what is to be below their home; the variables that they need."""
-    prices = home / _AIDER_PRICES
-    prices.parent.mkdir(parents=True)
-    prices.write_text('{"gpt-demo": {}}', encoding="utf-8")
+    files = {_AIDER_PRICES: '{"gpt-demo": {}}', ".qwen/settings.json": _QWEN_SETTINGS}
+    for name, text in files.items():
+        file = home / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text, encoding="utf-8")
     return _VARIABLES | {"HOME": str(home)}

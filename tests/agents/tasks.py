@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from codec.text.jsontext import decode_json_object
+from codec.text.jsontext import decode_json, decode_json_object
 from proxy.demo.script import MODEL
-from tests.agents.histories import read_claude, read_codex, read_gemini, read_opencode
+from tests.agents.histories import (
+    read_claude,
+    read_cline,
+    read_codex,
+    read_copilot,
+    read_gemini,
+    read_opencode,
+    read_pi,
+    read_qwen,
+)
 from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS
 
 if TYPE_CHECKING:
@@ -37,7 +46,8 @@ _PATCH = f"""*** Begin Patch
 _LISTING = f"{NOTES}\n```\n{{}}```\n"
 """A file as aider's models write it."""
 
-Arguments = dict[str, str]
+Arguments = dict[str, Any] | str
+"""Those of a call; the text of a tool that takes free text."""
 
 
 class Report(NamedTuple):
@@ -101,7 +111,7 @@ class Task:
     def calls(self, folder: Path) -> list[tuple[str, Arguments]]:
         """The calls, in the task's folder."""
         return [
-            (tool, {name: value.replace(_HERE, str(folder)) for name, value in arguments.items()})
+            (tool, decode_json(json.dumps(arguments).replace(_HERE, str(folder))))
             for tool, arguments in self.steps
         ]
 
@@ -135,6 +145,28 @@ def _read_opencode(printed: str) -> Report:
     ends = [event["part"]["tokens"] for event in events if event["type"] == "step_finish"]
     prompt = sum(tokens["input"] + tokens["cache"]["read"] for tokens in ends)
     return Report(answer, (prompt, sum(tokens["output"] + tokens["reasoning"] for tokens in ends)))
+
+
+def _read_qwen(printed: str) -> Report:
+    *_, report = decode_json(printed)
+    usage = report["usage"]
+    return Report(report["result"], (usage["input_tokens"], usage["output_tokens"]))
+
+
+def _read_pi(printed: str) -> Report:
+    events = [*map(decode_json_object, printed.splitlines())]
+    ends = [event["message"] for event in events if event["type"] == "message_end"]
+    answers = [message for message in ends if message["role"] == "assistant"]
+    used = [message["usage"] for message in answers]
+    prompt = sum(usage["input"] + usage["cacheRead"] for usage in used)
+    text = "".join(part.get("text", "") for part in answers[-1]["content"])
+    return Report(text, (prompt, sum(usage["output"] for usage in used)))
+
+
+def _read_cline(printed: str) -> Report:
+    report = decode_json_object(printed.splitlines()[-1])
+    usage = report["usage"]
+    return Report(report["text"], (usage["inputTokens"], usage["outputTokens"]))
 
 
 TASKS = (
@@ -214,6 +246,66 @@ TASKS = (
         session="x-session-affinity",
         read=_read_opencode,
         remember=read_opencode,
+    ),
+    Task(
+        agent="qwen",
+        command='$RUN qwen --auth-type openai --approval-mode auto-edit -o json "$QUESTION"',
+        variables={"OPENAI_API_KEY": "k", "OPENAI_MODEL": MODEL},
+        steps=[
+            ("read_file", {"file_path": f"{_HERE}/{NOTES}"}),
+            (
+                "edit",
+                {"file_path": f"{_HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
+            ),
+        ],
+        span_name="ChatCompletion",
+        read=_read_qwen,
+        remember=read_qwen,
+    ),
+    Task(
+        agent="copilot",
+        command='$RUN copilot -p "$QUESTION" --allow-all-tools',
+        variables={
+            "COPILOT_PROVIDER_BASE_URL": "https://api.openai.com/v1",
+            "COPILOT_PROVIDER_API_KEY": "k",
+            "COPILOT_MODEL": MODEL,
+        },
+        steps=[("view", {"path": f"{_HERE}/{NOTES}"}), ("apply_patch", _PATCH)],
+        span_name="ChatCompletion",
+        remember=read_copilot,
+    ),
+    Task(
+        agent="cline",
+        # It reads no variable, and leaves a process behind.
+        command='$RUN sh -ec \'trap "cline hub stop > /dev/null" EXIT;'
+        f" cline auth openai -k k -m {MODEL} -b $OPENAI_BASE_URL > /dev/null;"
+        ' cline --json "$QUESTION"\'',
+        variables={},
+        steps=[
+            ("read_files", {"files": [{"path": f"{_HERE}/{NOTES}"}]}),
+            ("apply_patch", {"input": _PATCH}),
+        ],
+        span_name="ChatCompletion",
+        read=_read_cline,
+        remember=read_cline,
+    ),
+    Task(
+        agent="pi",
+        # It reads no variable either.
+        command="$RUN sh -ec 'mkdir -p ~/.pi/agent;"
+        ' echo "{\\"providers\\": {\\"openai\\": {\\"baseUrl\\": \\"$OPENAI_BASE_URL\\"}}}"'
+        " > ~/.pi/agent/models.json;"
+        ' exec pi --mode json --model openai/gpt-5.1 "$QUESTION"\'',
+        variables={"OPENAI_API_KEY": "k"},
+        steps=[
+            ("read", {"path": NOTES}),
+            ("edit", {"path": NOTES, "edits": [{"oldText": "Lotte", "newText": "Emma"}]}),
+        ],
+        model="gpt-5.1",
+        span_name="Response",
+        session="session-id",
+        read=_read_pi,
+        remember=read_pi,
     ),
     Task(
         agent="aider",

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.apis.table import find_api
-from codec.text.jsontext import decode_json
 from proxy.demo.script import MAX_QUOTED_CHARACTERS, write_script
 from tests.agents.quiet import keep_quiet
 from tests.agents.tasks import AFTER, BEFORE, NOTES, TASKS, Task
@@ -21,7 +20,7 @@ from tests.docs.reader import read_calls, run
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.lanes import find_agents
-from tests.run_trees import read_trees
+from tests.run_trees import read_arguments, read_trees
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from tests.docs.provider import Arrival
     from tests.run_trees import Node
 
-RUN = f"{PROGRAM} run --upstream {{upstream}} --store {{store}} --"
+RUN = f"{PROGRAM} run --upstream {{upstream}} --store {{store}} --name {{name}} --"
 """The words that send an agent through spantap."""
 
 pytestmark = pytest.mark.timeout(180)
@@ -72,7 +71,7 @@ async def test_an_agent_does_a_task(task: Task, tmp_path: Path) -> None:
         "QUESTION": task.question(folder),
     }
     async with running_provider("openai") as provider:
-        environment["RUN"] = RUN.format(upstream=provider.url, store=store)
+        environment["RUN"] = RUN.format(upstream=provider.url, store=store, name=task.agent)
         script = f"{task.command} 2> '{told}' || {{ cat '{told}' >&2; false; }}"
         printed = await run(script, folder, environment)
     calls = await asyncio.to_thread(read_calls, store, task.turns + task.asides)
@@ -121,7 +120,10 @@ def check_run(agent: Node, history: History, turns: int) -> None:
 
 
 def check_turns(task: Task, turns: list[RecordedCall], folder: Path) -> None:
-    """Each has the model, the tools, and all that was asked, said and told before it."""
+    """Each has the model, the tools, and all that was asked, said and told before it.
+
+    Lists name it by the user's own words, and by what is new in it.
+    """
     steps = task.calls(folder)
     for turn, before in zip(turns, [None, *turns[:-1]], strict=True):
         assert turn.summary.model == task.model
@@ -131,9 +133,12 @@ def check_turns(task: Task, turns: list[RecordedCall], folder: Path) -> None:
             assert turn.input_messages[: len(asked)] == asked
             said = {text_of(message).strip() for message in before.output_messages}
             assert said <= {text_of(message).strip() for message in turn.input_messages}
+    for turn, (tool, _) in zip(turns[1:], steps, strict=bool(steps)):
+        assert (turn.summary.columns.step or "").startswith(f"{tool} ✓")
+        assert (turn.summary.columns.preview or "").startswith("Rename the boat.")
     outputs = [message for turn in turns for message in turn.output_messages]
     called = [call for message in outputs for call in message.tool_calls]
-    assert [(call.name, decode_json(call.arguments)) for call in called] == steps
+    assert [(call.name, read_arguments(call.arguments)) for call in called] == steps
     history = turns[-1].input_messages
     assert any(task.question(folder) in text_of(message) for message in history)
     results = [message for message in history if message.tool_call_id]

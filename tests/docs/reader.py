@@ -35,7 +35,17 @@ FOLDER = DOCS / "quickstarts"
 PROXY = "http://localhost:4000"
 """Where the pages have spantap."""
 
-_AGENTS = ("aider ", "claude ", "codex ", "gemini ", "opencode ")
+_AGENTS = (
+    *("aider ", "claude ", "cline ", "codex ", "copilot ", "gemini ", "opencode ", "pi "),
+    "qwen ",
+)
+"""How their commands begin."""
+
+_SET_UP = "cline auth "
+_STAYS = ("cline ", "trap 'cline hub stop > /dev/null' EXIT\n")
+"""A program that leaves a process behind, and what ends it when the shell does."""
+
+_JSON_FILE = re.compile(r"`~/([^`]+\.json)`")
 
 _SPAN_SECONDS = 10.0
 
@@ -48,10 +58,12 @@ class Quickstart:
         name: of its file.
         provider: the URL in the page that the demo upstream takes the place of, if there is one.
         dialect: the provider's.
-        targets: path and query of each call.
+        targets: path and query of each request.
+        sent_again: how many of them spantap sent once more.
         key: how the key arrives, in the header of its provider.
         lane: the target of the Makefile that installs its programs, if there is one.
         is_node: they are packages for Node.
+        client: the name of the program in lists, where a test is to see it.
     """
 
     name: str
@@ -61,6 +73,13 @@ class Quickstart:
     key: str = "Bearer YOUR-KEY"
     lane: str | None = None
     is_node: bool = False
+    client: str | None = None
+    sent_again: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of calls."""
+        return len(self.targets) - self.sent_again
 
     @property
     def page(self) -> Page:
@@ -119,8 +138,10 @@ class Reader:
             "SPANTAP_STORE": str(self.store),
             "SPANTAP_LINGER_SECONDS": "0",
         }
-        self.serve = self.exports = self.look = self.litellm = ""
+        self.serve = self.exports = self.look = self.litellm = self._set_up = ""
         self.programs: list[str] = []
+        found = _JSON_FILE.search(quickstart.page.text)
+        self._json_file = "" if found is None else found[1]
         for block in quickstart.page.blocks:
             if block.reason is None:
                 self._sort(block.language, block.text)
@@ -134,8 +155,12 @@ class Reader:
                 self.look += text
             case "sh" if "litellm " in text:
                 self.litellm += text.replace("litellm --config", "exec litellm --config")
+            case "sh" if text.startswith(_SET_UP):
+                self._set_up += text
             case "sh" if text.startswith(_AGENTS):
-                self.programs.append(text)
+                stays, end = _STAYS
+                before = (end if text.startswith(stays) else "") + self._set_up
+                self.programs.append(before + text)
             case "sh":
                 self.exports += text
             case "python":
@@ -147,14 +172,15 @@ class Reader:
             case "toml":
                 self._write(".codex/config.toml", text + CODEX_SETTINGS)
             case "json":
-                settings = decode_json_object(text) | GEMINI_SETTINGS
-                self._write(".gemini/settings.json", json.dumps(settings))
+                settings = decode_json_object(text)
+                settings |= GEMINI_SETTINGS if ".gemini" in self._json_file else {}
+                self._write(self._json_file, json.dumps(settings))
             case _:
                 pytest.fail(f"who runs this? {language}: {text}")
 
     def _write(self, name: str, text: str, runner: str = "") -> str:
         path = self._folder / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(self._fill_in(text), encoding="utf-8")
         return f"exec {runner} {name}"
 

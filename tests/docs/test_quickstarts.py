@@ -21,7 +21,7 @@ from tests.clients.own_words import QUIET
 from tests.clients.test_openai_node import _packages  # noqa: F401 - a fixture, by its own name
 from tests.docs.blocks import Page
 from tests.docs.provider import running_provider
-from tests.docs.reader import FOLDER, Quickstart, Reader, read_spans
+from tests.docs.reader import FOLDER, Quickstart, Reader, read_calls
 from tests.e2e.processes import find_free_port
 from tests.lanes import find_agents, find_node_packages, find_programs
 
@@ -75,6 +75,21 @@ WITH_LIBRARIES = (
     Quickstart(name="langchain", lane="quickstarts"),
     Quickstart(name="llamaindex", lane="quickstarts"),
     Quickstart(name="cohere", lane="quickstarts", targets=("/v2/rerank",)),
+    Quickstart(
+        name="mistral",
+        lane="quickstarts",
+        dialect="mistral",
+        targets=("/v1/chat/completions",) * 2,
+        sent_again=1,
+        client="mistralai",
+    ),
+    Quickstart(
+        name="groq",
+        lane="quickstarts",
+        dialect="groq",
+        targets=("/openai/v1/chat/completions",),
+        client="groq",
+    ),
     Quickstart(name="openai-agents", lane="clients", targets=("/v1/responses",)),
     Quickstart(name="pydantic-ai", lane="clients", targets=("/v1/responses",)),
     Quickstart(name="vercel-ai-sdk", lane="quickstarts", is_node=True, targets=("/v1/responses",)),
@@ -86,13 +101,22 @@ FRAMEWORKS = (Quickstart(name="haystack", lane="frameworks/haystack"),)
 AGENTS = (
     Quickstart(name="aider", lane="agents"),
     Quickstart(name="claude-code", lane="agents", targets=("/v1/messages?beta=true",)),
+    Quickstart(name="cline", lane="agents", client="ai-sdk"),
     Quickstart(name="codex", lane="agents", targets=("/v1/responses",)),
+    Quickstart(name="copilot-cli", lane="agents", client="openai"),
     Quickstart(
         name="gemini-cli",
         lane="agents",
         targets=("/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse",),
     ),
     Quickstart(name="opencode", lane="agents", targets=("/v1/responses", "/v1/responses")),
+    Quickstart(name="pi", lane="agents", targets=("/v1/responses",), client="pi"),
+    Quickstart(
+        name="qwen-code",
+        lane="agents",
+        targets=("/v1/chat/completions", "/v1/chat/completions"),
+        client="qwen-code",
+    ),
 )
 
 LITELLM = Quickstart(name="litellm", provider="https://api.openai.com", lane="quickstarts")
@@ -109,14 +133,16 @@ async def follow(reader: Reader, quickstart: Quickstart) -> None:
         ready = f"http://127.0.0.1:{reader.admin_port}/readyz"
         await asyncio.to_thread(proxy.wait_for, ready, _START_SECONDS)
         answers = [await reader.run(program) for program in reader.programs]
-        spans = await asyncio.to_thread(read_spans, reader.store, len(quickstart.targets))
+        calls = await asyncio.to_thread(read_calls, reader.store, quickstart.count)
         table = await reader.run(reader.look)
         assert await asyncio.to_thread(proxy.end) == 0, proxy.output
     promises = list(quickstart.page.rows("On the span"))
     assert len(promises) >= 5
-    # What an agent asks beside, such as for a title, offers no tools.
-    asked = [span for span in spans if "llm.tools.0.tool.name" in span] or spans
-    for answer, span in zip(answers, asked, strict=True):
+    # What an agent asks beside, such as for a title, answers nothing that the page's reader asked.
+    asked = [call for call in calls if call.summary.columns.purpose is None]
+    for answer, call in zip(answers, asked, strict=True):
+        span = dict(call.span.attributes)
+        assert quickstart.client in {None, call.summary.columns.client}
         name = span.get("llm.model_name") or span["reranker.model_name"]
         assert name in table
         check_answer(answer, span)

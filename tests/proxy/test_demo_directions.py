@@ -200,6 +200,6 @@ def test_a_request_without_tools_passes_over_calls(members: JsonObject) -> None:
 def test_many_tools_are_an_agents_and_called_by_directions_alone(count: int) -> None:
     """An agent would run what is called."""
     names = " ".join(f"tool{number}" for number in range(count))
-    assert bool(called_by(Chat("chat.completions", "Hello", names).ask())) is (count < 5)
+    assert bool(called_by(Chat("chat.completions", "Hello", names).ask())) is (count < 4)
     directed = Chat("chat.completions", "call tool0 {}", names)
     assert called_by(directed.ask()) == [("call_demo_0_0", "tool0", "{}")]

@@ -284,7 +284,7 @@ async def test_a_custom_tool_is_called_with_free_text(dialect: str) -> None:
     async with demo_client(dialect) as client:
         whole = ChatCompletion.model_validate(await complete(client, request))
         chunks = await stream(client, request)
-    [call] = whole.choices[0].message.tool_calls or ()
+    [call] = whole.choices[0].message.tool_calls or []
     assert isinstance(call, ChatCompletionMessageCustomToolCall)
     assert (call.type, call.custom.name, call.custom.input) == ("custom", "patch", "two  words\n")
     deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
