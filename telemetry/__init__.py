@@ -7,5 +7,5 @@ of them, :mod:`telemetry.spans` its span, :mod:`telemetry.store` keeps that unti
 Doors: ``conversation_position``, ``conversations``, ``errors``, ``export``, ``fact``, ``facts``,
 ``finding``, ``frames``, ``identity``, ``in_process``, ``launch_labels``, ``metrics``, ``news``,
 ``observing``, ``own_files``, ``pipeline``, ``pricing``, ``privacy``, ``provider``, ``rate_limit``,
-``reading``, ``semconv``, ``service``, ``span_identity``, ``spans``, ``store``.
+``raw_answer``, ``reading``, ``semconv``, ``service``, ``span_identity``, ``spans``, ``store``.
 """

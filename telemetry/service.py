@@ -165,12 +165,18 @@ class TelemetryService:
     def open_source(self) -> FrameSource:
         """Open a source for another worker's frames."""
         rules = self._rules
+        capture_raw = None
+        if rules.keeps_raw_answers:
+            from telemetry.observing.raw_answer import RawCapture  # noqa: PLC0415 - most keep none
+
+            capture_raw = RawCapture
         observer = Observer(
             self._note_failure,
             header_map=rules.headers,
             allowed_fields=rules.allowed_fields,
             hides_inputs=rules.hides_bodies,
             keeps_pictures=rules.keeps_made_pictures,
+            capture_raw=capture_raw,
             bodies=self._bodies,
             cipher=self._cipher,
             crashes=self._crashes,

@@ -29,9 +29,9 @@ BATCH_BYTES = 8 * 1024 * 1024
 room. If more wait, a commit is due at once: a backlog of frames does not become a backlog of spans.
 """
 
-MAX_WAITING_PICTURE_BYTES = 32 * 1024 * 1024
-"""The most bytes of pictures that wait while the store is unavailable. For more, the oldest are
-given up, and their spans are not."""
+MAX_WAITING_BESIDE_BYTES = 32 * 1024 * 1024
+"""The most bytes of pictures and raw answers that wait while the store is unavailable. For more,
+the oldest are given up, and their spans are not."""
 
 
 class Waiting(NamedTuple):
@@ -56,10 +56,11 @@ class Waiting(NamedTuple):
         return size_bytes
 
     @property
-    def picture_bytes(self) -> int:
-        """The bytes of the pictures."""
+    def beside_bytes(self) -> int:
+        """The bytes of the pictures and the raw answers."""
         pictures = [picture for row in self.rows for picture in row.pictures]
-        return sum([len(picture.data) for picture in pictures if picture.data is not None])
+        size_bytes = sum([len(picture.data) for picture in pictures if picture.data is not None])
+        return size_bytes + sum([len(row.raw) for row in self.rows if row.raw is not None])
 
     def settle(self) -> None:
         """Report the frames as settled: the spans are safe, or given up."""
@@ -72,13 +73,13 @@ class WaitingRows:
 
     Attributes:
         spans: how many spans wait; any thread may ask.
-        size_bytes: the bytes of all entries, without their pictures.
-        picture_bytes: the bytes of all pictures.
+        size_bytes: the bytes of all entries, without what is kept beside their spans.
+        beside_bytes: the bytes of that: pictures and raw answers.
     """
 
     def __init__(self) -> None:
         self._entries: deque[Waiting] = deque()
-        self.spans = self.size_bytes = self.picture_bytes = 0
+        self.spans = self.size_bytes = self.beside_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._entries)
@@ -86,14 +87,14 @@ class WaitingRows:
     @property
     def is_due(self) -> bool:
         """Whether a commit is due, because more waits than goes into a batch."""
-        return self.size_bytes + self.picture_bytes > BATCH_BYTES
+        return self.size_bytes + self.beside_bytes > BATCH_BYTES
 
     def add(self, entry: Waiting) -> None:
         """Append an entry."""
         self._entries.append(entry)
         self.spans += len(entry.rows)
         self.size_bytes += entry.size_bytes
-        self.picture_bytes += entry.picture_bytes
+        self.beside_bytes += entry.beside_bytes
 
     def forget_runs(self, numbers: Collection[int]) -> None:
         """Drop what runs took from their calls, because somebody deleted a span of them.
@@ -102,7 +103,7 @@ class WaitingRows:
         calls do.
         """
         entries, self._entries = self._entries, deque()
-        self.spans = self.size_bytes = self.picture_bytes = 0
+        self.spans = self.size_bytes = self.beside_bytes = 0
         for entry in entries:
             rows = [row for row in entry.rows if not _is_of(row, numbers)]
             runs = {run: None if run in numbers else kept for run, kept in entry.open_runs.items()}
@@ -111,23 +112,23 @@ class WaitingRows:
     def drop_surplus(self) -> int:
         """Drop the oldest until the limit is kept (R5); return how many spans were dropped."""
         dropped = 0
-        if self.picture_bytes > MAX_WAITING_PICTURE_BYTES:
-            self._drop_pictures()
+        if self.beside_bytes > MAX_WAITING_BESIDE_BYTES:
+            self._drop_beside()
         while self.size_bytes > MAX_WAITING_BYTES:
             oldest = self._pop()
             dropped += len(oldest.rows)
             oldest.settle()
         return dropped
 
-    def _drop_pictures(self) -> None:
-        """Drop the oldest pictures until their limit is kept; their rows say so."""
+    def _drop_beside(self) -> None:
+        """Drop the oldest pictures and raw answers until their limit is kept; pictures say so."""
         for at, entry in enumerate(self._entries):
-            if self.picture_bytes <= MAX_WAITING_PICTURE_BYTES:
+            if self.beside_bytes <= MAX_WAITING_BESIDE_BYTES:
                 break
-            if gone_bytes := entry.picture_bytes:
-                rows = tuple(map(_without_pictures, entry.rows))
+            if gone_bytes := entry.beside_bytes:
+                rows = tuple(map(_without_beside, entry.rows))
                 self._entries[at] = entry._replace(rows=rows)
-                self.picture_bytes -= gone_bytes
+                self.beside_bytes -= gone_bytes
 
     def choose_batch(self) -> list[Waiting]:
         """Choose the oldest entries for the next commit, at least one. They stay until settled."""
@@ -136,7 +137,7 @@ class WaitingRows:
         batch: list[Waiting] = []
         size_bytes = 0
         for entry in self._entries:
-            entry_bytes = entry.size_bytes + entry.picture_bytes
+            entry_bytes = entry.size_bytes + entry.beside_bytes
             if batch and size_bytes + entry_bytes > BATCH_BYTES:
                 break
             batch.append(entry)
@@ -152,7 +153,7 @@ class WaitingRows:
         entry = self._entries.popleft()
         self.spans -= len(entry.rows)
         self.size_bytes -= entry.size_bytes
-        self.picture_bytes -= entry.picture_bytes
+        self.beside_bytes -= entry.beside_bytes
         return entry
 
 
@@ -160,12 +161,12 @@ def _is_of(row: SpanRow, runs: Collection[int]) -> bool:
     return row.columns.run in runs and row.columns.kind in DERIVED_KINDS
 
 
-def _without_pictures(row: SpanRow) -> SpanRow:
+def _without_beside(row: SpanRow) -> SpanRow:
     pictures = (
         replace(picture, data=None, left_out=picture.left_out or LeftOut.NO_MEMORY)
         for picture in row.pictures
     )
-    return replace(row, pictures=tuple(pictures))
+    return replace(row, pictures=tuple(pictures), raw=None)
 
 
 def split_batch(batch: Sequence[Waiting]) -> list[Waiting]:

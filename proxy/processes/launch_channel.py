@@ -120,6 +120,7 @@ class _Privacy(msgspec.Struct, frozen=True):
     redact_patterns: dict[str, str]
     record_headers: list[str]
     pictures: bool
+    raw: str
 
 
 def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
@@ -132,6 +133,7 @@ def digest_privacy(handed: bytes, environ: Mapping[str, str]) -> str:
         privacy.redact_patterns,
         sorted(privacy.record_headers),
         privacy.pictures,
+        privacy.raw,
         switches,
     )
     return hashlib.sha256(msgspec.json.encode(hidden, order="sorted")).hexdigest()

@@ -44,7 +44,7 @@ from telemetry.observing.client_context import HeaderMap
 from telemetry.observing.heads import AllowedFields
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
-from telemetry.spans.rules import SpanNaming
+from telemetry.spans.rules import RawPolicy, SpanNaming
 from telemetry.spans.size_limits import SizeLimits
 from telemetry.spans.value_texts import ValueForm
 
@@ -109,6 +109,9 @@ class Settings(BaseModel):
     pictures: bool = True
     """Whether pictures of requests and answers are kept beside their spans, for the page: up to 8
     MiB each, and a quarter of ``store_max_bytes`` together. Exported spans do not have them."""
+    raw: RawPolicy = RawPolicy.OFF
+    """Of which calls the true bytes of the answer are kept beside the span, up to 1 MiB each, and a
+    tenth of ``store_max_bytes`` together: ``off``, ``errors`` or ``all``."""
     store_fsync: bool = False
     """Whether each commit of spans waits for the disk. Without it, no span is lost however a
     process ends, but a crash of the machine may lose the last ones."""

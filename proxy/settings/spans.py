@@ -17,7 +17,7 @@ from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches, read_privacy_switches
 from telemetry.spans.genai_messages import reads_genai_content
 from telemetry.spans.keep_rules import KeepReason, KeepRules
-from telemetry.spans.rules import SpanNaming, SpanRules
+from telemetry.spans.rules import RawPolicy, SpanNaming, SpanRules
 from telemetry.spans.size_limits import SizeLimits
 from telemetry.spans.value_texts import ValueForm
 
@@ -50,6 +50,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_value_bytes: int
     max_span_bytes: int
     pictures: bool
+    raw: RawPolicy
 
     @classmethod
     def of(cls, settings: Settings) -> SpanSettings:
@@ -89,6 +90,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         remembered_calls=settings.conversations,
         run_idle_seconds=settings.run_idle_seconds,
         pictures=settings.pictures,
+        raw=settings.raw,
     )
 
 

@@ -20,6 +20,7 @@ from codec.said import Said
 from telemetry.conversation_position import ConversationPosition
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
+from telemetry.raw_answer import RawAnswer
 from telemetry.span_identity import SpanIdentity
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         response: the decoded answer, ``None`` if there was nothing to decode.
         made_pictures: pictures that were taken out of the answer
             (:class:`codec.text.base64_text.TakenPictures`): the words in the answer, and base64.
+        raw: the true bytes of the answer, if they are wanted.
         error_body: the text of a body with status >= 400, cut to a limit. Like all words of the
             provider except its answer, it has no credentials of the request's head.
         undecoded_body: the text of a plain answer that its API does not know: broken off, or of
@@ -135,6 +137,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     response_status: int | None = None
     response: Said | None = None
     made_pictures: tuple[tuple[str, str], ...] = ()
+    raw: RawAnswer | None = None
     error_body: str | None = None
     undecoded_body: str | None = None
     request_id: str | None = None
@@ -192,6 +195,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             request_body=None,
             response=None,
             made_pictures=(),
+            raw=None,
             error_body=None,
             undecoded_body=None,
             error_message=None,

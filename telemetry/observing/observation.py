@@ -31,7 +31,7 @@ from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.provider import is_paid_by_subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from codec.growing_text import GrowingText
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from telemetry.observing.heads import AllowedFields
     from telemetry.observing.judgement import Judgement
     from telemetry.observing.open_bodies import OpenBodies
+    from telemetry.observing.raw_answer import RawCapture
     from telemetry.privacy.credentials import Credentials
 
 OBSERVER_FAILED = "observer_failed"
@@ -89,6 +90,7 @@ class Observation:
         credentials: Credentials,
         hides_inputs: bool,
         keeps_pictures: bool,
+        capture_raw: Callable[[OpenBodies], RawCapture] | None = None,
     ) -> None:
         self._crashes = crashes
         self.span_id = begin.identity.span_id
@@ -111,6 +113,9 @@ class Observation:
             anomalies=self._anomalies,
             keeps_pictures=keeps_pictures and not self._hides_content,
         )
+        self._raw: RawCapture | None = None
+        if capture_raw is not None and not self._hides_content and not self._is_given_up:
+            self._raw = capture_raw(bodies)
 
     @property
     def begin_ns(self) -> int:
@@ -164,16 +169,22 @@ class Observation:
         self.release()
         self._asked.forget()
         self._answer.give_up(OBSERVER_FAILED)
+        if self._raw is not None:
+            self._raw.give_up()
 
     def release(self) -> None:
         """Give back the room for the bodies."""
         self._asked.release()
         self._answer.release()
+        if self._raw is not None:
+            self._raw.release()
 
     def close(self) -> None:
         """Forget all content for good; a record that was made keeps its content."""
         self._asked.close()
         self._answer.close()
+        if self._raw is not None:
+            self._raw.close()
 
     def _note(self, *anomalies: str) -> None:
         self._anomalies.update(dict.fromkeys(anomalies))
@@ -219,6 +230,8 @@ class Observation:
 
     def feed_data(self, frame: ResponseData) -> None:
         """Decode the next read of the answer."""
+        if self._raw is not None:
+            self._raw.feed(frame)
         self._answer.feed(frame)
 
     def end(self, frame: End) -> Exchange:
@@ -277,6 +290,7 @@ class Observation:
             response_status=None if answer.head is None else head.status,
             response=response,
             made_pictures=tuple(answer.pictures.kept),
+            raw=None if self._raw is None else self._raw.finish(head.headers, frame.shed_bytes),
             error_body=error_body,
             undecoded_body=answer.undecoded,
             request_id=read.request_id,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from telemetry.observing.encryption import Cipher
     from telemetry.observing.exchange import Exchange
     from telemetry.observing.open_call import OpenExchange
+    from telemetry.observing.raw_answer import RawCapture
 
 MAX_KEPT_HEADS = 64
 """The number of heads whose credentials are remembered: most calls have the same head."""
@@ -42,6 +43,7 @@ class Observer:
         allowed_fields: which fields of both heads are recorded; by default those of the list.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         keeps_pictures: pictures of answers are kept, as long as there is room.
+        capture_raw: makes what keeps the true bytes of an answer; ``None`` if nobody wants them.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
         cipher: decrypts what may be credentials.
@@ -57,6 +59,7 @@ class Observer:
         allowed_fields: AllowedFields | None = None,
         hides_inputs: bool = False,
         keeps_pictures: bool = False,
+        capture_raw: Callable[[OpenBodies], RawCapture] | None = None,
         bodies: OpenBodies | None = None,
         crashes: CrashCounter | None = None,
         cipher: Cipher = OWN_CIPHER,
@@ -73,6 +76,7 @@ class Observer:
         self._allowed_fields = allowed_fields or AllowedFields()
         self._hides_inputs = hides_inputs
         self._keeps_pictures = keeps_pictures
+        self._capture_raw = capture_raw
 
     def __len__(self) -> int:
         return len(self._open)
@@ -118,6 +122,7 @@ class Observer:
             credentials=credentials,
             hides_inputs=self._hides_inputs,
             keeps_pictures=self._keeps_pictures,
+            capture_raw=self._capture_raw,
         )
 
     def _open_credentials(self, encrypted: bytes) -> Credentials:

@@ -131,6 +131,19 @@ class Mask:
         """The most characters of a picture, if the user limits them; ``None`` if not."""
         return self._limit if self._switches.limits_images else None
 
+    @property
+    def searches(self) -> bool:
+        """Whether texts are searched for a credential, a pattern or a long image."""
+        return bool(self._redaction or self.credentials or self._switches.limits_images)
+
+    def changes_answer(self, text: str) -> bool:
+        """Tell whether a text of an answer would be changed, also by the user's limit of images."""
+        if self._switches.limits_images and redact_long_images(text, self._limit) != text:
+            return True
+        if self._quotes and redact_named(self.credentials.redact_quote(text)) != text:
+            return True
+        return self.changes(text)
+
     def changes(self, text: str) -> bool:
         """Tell whether a credential or a pattern is found in a text."""
         return self.text(text) != text

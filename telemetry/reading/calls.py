@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.finding.where import Where
+    from telemetry.raw_answer import RawAnswer
     from telemetry.reading.conversations import Conversation
     from telemetry.reading.engine import Engine, Group, Notable, SearchStep
     from telemetry.reading.groups import NewestGroups
@@ -205,6 +206,10 @@ class Calls:
     def picture(self, seq: int, digest: str) -> bytes | None:
         """Read the bytes of a picture of this row; ``None`` if they are not there, or damaged."""
         return self._engine.picture(seq, digest)
+
+    def raw_answer(self, seq: int) -> RawAnswer | None:
+        """Read the true bytes of the answer of this row; ``None`` if they are not kept."""
+        return self._engine.raw_answer(seq)
 
     def last_seq(self) -> int:
         """Return the number of the newest row of all, whichever are meant; 0 for none."""

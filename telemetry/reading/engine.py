@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.finding.where import Where
+    from telemetry.raw_answer import RawAnswer
     from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
     from telemetry.store.unobserved_calls import UnobservedCalls
 
@@ -249,6 +250,9 @@ class Engine(Protocol):
 
     def picture(self, seq: int, digest: str) -> bytes | None:
         """Read the bytes of a picture of this row; ``None`` if they are not there."""
+
+    def raw_answer(self, seq: int) -> RawAnswer | None:
+        """Read the true bytes of the answer of this row; ``None`` if they are not kept."""
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
         """Search the bytes of the rows for texts, newest first, in steps; at least one."""

@@ -6,7 +6,7 @@ derived from the call, such as those of its run.
 
 A defect costs as little as it can, and never raises (R2). A call whose position, usage, columns or
 derived rows fail is recorded without them. A span that cannot be made with its content is made
-without it, and says so (R3). Its pictures are found last. No log line holds content (R7).
+without it, and says so (R3). What is kept beside it is found last. No log line holds content (R7).
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from telemetry.fault_log import FaultLog
     from telemetry.observing.crash_counter import CrashCounter
     from telemetry.observing.exchange import Exchange
+    from telemetry.spans.otlp.writer import FinishedSpan
     from telemetry.spans.recorder import SpanRecorder
     from telemetry.spans.rules import SpanRules
     from telemetry.store.rows import SpanRow
@@ -149,12 +150,20 @@ class CallRows:
         find, fault = find_pictures, "a call lacks its pictures"
         if pictures := self._try(fault, (), find, exchange, span, self._rules):
             row = replace(row, pictures=pictures)
+        if exchange.raw is not None:
+            row = replace(row, raw=self._find_raw(exchange, span))
         derived = NOTHING
         if followed is not None and not (followed.step is NO_STEP and followed.unmarked is None):
             derive = self._run_rows.derive
             derived = self._try("a run lacks spans", NOTHING, derive, followed, exchange, span, row)
         basis = columns.cost_basis or ""
         return RecordedCall(row, derived.rows, derived.open_runs, columns.cost_usd, basis)
+
+    def _find_raw(self, exchange: Exchange, span: FinishedSpan) -> bytes | None:
+        from telemetry.recording.raw_answer import find_raw_answer  # noqa: PLC0415 - most keep none
+
+        fault = "a call lacks its raw answer"
+        return self._try(fault, None, find_raw_answer, exchange, span, self._rules)
 
     def _make_bare_rows(self, exchange: Exchange) -> RecordedCall:
         """Make the row of a span without all that the client and the provider had to say."""

@@ -43,6 +43,15 @@ class SpanNaming(StrEnum):
     """``chat {model}``, as in OpenTelemetry's GenAI conventions."""
 
 
+class RawPolicy(StrEnum):
+    """Of which calls the true bytes of the answer are kept beside the span."""
+
+    OFF = "off"
+    ERRORS = "errors"
+    """Those whose span has the status ERROR."""
+    ALL = "all"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanRules:
     """The rules.
@@ -63,6 +72,7 @@ class SpanRules:
         remembered_calls: how many calls are remembered, to find later calls that continue them.
         run_idle_seconds: how long a run may be without a call before it is over.
         pictures: whether pictures are kept beside the spans of their calls.
+        raw: of which calls the true bytes of the answer are kept beside the span.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -80,6 +90,7 @@ class SpanRules:
     remembered_calls: int = MAX_CALLS
     run_idle_seconds: int = RUN_IDLE_SECONDS
     pictures: bool = True
+    raw: RawPolicy = RawPolicy.OFF
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
     _masks_of_heads: Callable[[str, Credentials], Mask] = field(
         init=False, repr=False, compare=False
@@ -112,6 +123,11 @@ class SpanRules:
         """Whether pictures of answers are kept; their length is checked later."""
         hides = self.privacy.hides_output_text or self.privacy.hide_input_images
         return self.pictures and not hides
+
+    @property
+    def keeps_raw_answers(self) -> bool:
+        """Whether true bytes of answers are kept; at the end they are searched for secrets."""
+        return self.raw is not RawPolicy.OFF and self.privacy.are_off
 
     @property
     def hides_content(self) -> bool:

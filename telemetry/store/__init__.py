@@ -6,7 +6,7 @@ meanwhile (:mod:`telemetry.reading`,
 stay, and the log says how many are lost.
 
 Doors: ``calls``, ``checksum``, ``deletion``, ``description``, ``lock``, ``minutes``,
-``opened_files``, ``opening``, ``parts``, ``pictures``, ``retention``, ``rows``, ``spans_table``,
-``store``, ``summaries``, ``survey``, ``tally``, ``unobserved_calls``, ``unobserved_keeper``,
-``wanted_text``.
+``opened_files``, ``opening``, ``parts``, ``pictures``, ``raw_answers``, ``retention``, ``rows``,
+``spans_table``, ``store``, ``summaries``, ``survey``, ``tally``, ``unobserved_calls``,
+``unobserved_keeper``, ``wanted_text``.
 """

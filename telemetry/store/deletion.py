@@ -9,9 +9,9 @@ another page, a copy may be left in an unused part of the old one: that is gone 
 has written the whole file again, and nobody can record meanwhile.
 
 The same transaction removes the span's share of the sums by minute and of the tally, what is kept
-beside it (:mod:`telemetry.store.kept_calls`), and its pictures and parts, unless another span has
-them, too (:mod:`telemetry.store.pictures`, :mod:`telemetry.store.parts`). Content that other spans
-repeat is theirs, and stays.
+beside it (:mod:`telemetry.store.kept_calls`, :mod:`telemetry.store.raw_answers`), and its pictures
+and parts, unless another span has them, too (:mod:`telemetry.store.pictures`,
+:mod:`telemetry.store.parts`). Content that other spans repeat is theirs, and stays.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from telemetry.store.opening import fold_wal
 from telemetry.store.parts.sweeping import Sweeping
 from telemetry.store.pictures import measure_pictures
 from telemetry.store.ranges import group_ranges
+from telemetry.store.raw_answers import measure_raw_answer
 from telemetry.store.retention import measure_disk_bytes, remove
 from telemetry.store.rows import CompactStep, DeleteStep, SpanState
 
@@ -70,7 +71,7 @@ def delete(connection: sqlite3.Connection, seqs: Sequence[int]) -> DeleteStep:
         if row is not None:
             _, _, size_bytes, part = row
             own_bytes = sweeping.measure(seq, part, size_bytes)
-            own_bytes += measure_pictures(connection, seq)
+            own_bytes += measure_pictures(connection, seq) + measure_raw_answer(connection, seq)
             if chosen and stored_bytes + own_bytes > MAX_DELETE_BYTES:
                 break
             if not sweeping.admits(part):

@@ -12,6 +12,7 @@ from telemetry.store.calls import IS_DERIVED
 from telemetry.store.deletion import measure_free_bytes
 from telemetry.store.opening import explain_sqlite_errors, wal_path
 from telemetry.store.pictures import count_pictures
+from telemetry.store.raw_answers import count_raw_answers
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import MIGRATIONS
 from telemetry.store.spans_table import name_spans
@@ -45,6 +46,8 @@ class StoreDescription:
         newest_ns: when the call began that was recorded last.
         pictures: how many pictures are kept beside spans, each content once.
         picture_bytes: their size.
+        raw_answers: how many calls have the true bytes of their answers beside their spans.
+        raw_answer_bytes: their size, compressed.
         file_bytes: the size of the file.
         wal_bytes: the size of its write-ahead log.
         free_bytes: the size of the file's empty pages.
@@ -58,6 +61,8 @@ class StoreDescription:
     newest_ns: int | None
     pictures: int
     picture_bytes: int
+    raw_answers: int
+    raw_answer_bytes: int
     file_bytes: int
     wal_bytes: int
     free_bytes: int
@@ -76,6 +81,7 @@ def describe_store(path: Path) -> StoreDescription:
         derived = dict(connection.execute(statement).fetchall())
         oldest_ns, newest_ns = connection.execute(_ENDS).fetchone()
         pictures, picture_bytes = count_pictures(connection)
+        raw_answers, raw_answer_bytes = count_raw_answers(connection)
         return StoreDescription(
             schema_version=int(version),
             newest_schema_version=len(MIGRATIONS),
@@ -85,6 +91,8 @@ def describe_store(path: Path) -> StoreDescription:
             newest_ns=newest_ns if isinstance(newest_ns, int) else None,
             pictures=pictures,
             picture_bytes=picture_bytes,
+            raw_answers=raw_answers,
+            raw_answer_bytes=raw_answer_bytes,
             file_bytes=_size_bytes(path),
             wal_bytes=_size_bytes(wal_path(path)),
             free_bytes=measure_free_bytes(connection),

@@ -5,11 +5,11 @@ Nothing is overwritten: the file and its companions are renamed to ``<store>.dam
 
 Spans that exist only here (pending, then rejected, then kept) are carried over to the new store
 under their numbers, as far as they can be read and are what was recorded. Content that they repeat
-is stored once there, too. What is kept beside them, and their pictures, are carried over as well,
-as far as they can be read (:mod:`telemetry.store.kept_calls`, :mod:`telemetry.store.pictures`).
-Sums by minute (:mod:`telemetry.store.minutes`) begin again after them. No number is given twice,
-not even that of a span that was not carried over: in the new store a number means the same span, or
-none.
+is stored once there, too. What is kept beside them is carried over as well, as far as it can be
+read (:mod:`telemetry.store.kept_calls`, :mod:`telemetry.store.pictures`,
+:mod:`telemetry.store.raw_answers`). Sums by minute (:mod:`telemetry.store.minutes`) begin again
+after them. No number is given twice, not even that of a span that was not carried over: in the new
+store a number means the same span, or none.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from telemetry.store.parts.families import Families
 from telemetry.store.parts.part_reader import PartReader
 from telemetry.store.parts.recipe import FAMILY_BITS
 from telemetry.store.pictures import copy_pictures
+from telemetry.store.raw_answers import copy_raw_answers
 from telemetry.store.rows import SpanState, SpanStatus, SpanSummary
 from telemetry.store.schema import APPLICATION_ID, transaction
 from telemetry.store.tally import count_added, read_tally
@@ -195,6 +196,7 @@ def copy_spans(
         if source is not None:
             copy_kept_calls(source, connection)
             copy_pictures(source, connection)
+            copy_raw_answers(source, connection)
     except sqlite3.Error:
         reading.complete = False
     missing = max(0, reading.expected - spans)

@@ -4,16 +4,17 @@ Functions on an open connection; :class:`telemetry.store.store.Store` calls them
 
 Spans that wait for nobody (delivered, rejected, kept) are removed by age; pending spans never are.
 If the store is too large, delivered spans are removed first, then rejected ones, then kept ones,
-then pictures, and pending spans only when nothing else is left; the oldest of each go first. On a
-full disk delivered, rejected and kept spans are removed in that order, then pictures, never pending
-spans, and no more than the next commits need.
+then raw answers, then pictures, and pending spans only when nothing else is left; the oldest of
+each go first. On a full disk delivered, rejected and kept spans are removed in that order, then raw
+answers and pictures, never pending spans, and no more than the next commits need.
 
 A step of pruning is bounded: a transaction that removes, and one that gives room back to the disk.
 Only the folding of a WAL that grew during a long read cannot be divided.
 
 Removing a span also removes its share of the sums by minute (:mod:`telemetry.store.minutes`), what
-is kept beside it (:mod:`telemetry.store.kept_calls`), and its pictures and parts, unless another
-span has them, too (:mod:`telemetry.store.pictures`, :mod:`telemetry.store.parts`).
+is kept beside it (:mod:`telemetry.store.kept_calls`, :mod:`telemetry.store.raw_answers`), and its
+pictures and parts, unless another span has them, too (:mod:`telemetry.store.pictures`,
+:mod:`telemetry.store.parts`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from telemetry.store.pictures import (
     remove_contents,
     remove_pictures,
 )
+from telemetry.store.raw_answers import find_oldest, measure_raw_answer, remove_raw_answers
 from telemetry.store.rows import SpanState
 from telemetry.store.schema import transaction
 from telemetry.store.tally import count_removed
@@ -82,16 +84,18 @@ _Row: TypeAlias = "tuple[int, str, int, int | None]"
 
 
 class Surplus(NamedTuple):
-    """Spans or pictures for one step to remove.
+    """Spans, or what is kept beside them, for one step to remove.
 
     Attributes:
         rows: number, state, bytes and part of each span.
-        contents: numbers of contents of pictures; none if there are spans.
+        raw_answers: numbers of the spans whose raw answers go; none if there are spans.
+        contents: numbers of contents of pictures; none if there are spans or raw answers.
         lost: how many of the spans are still to be sent.
         more: whether further ones are to go.
     """
 
     rows: Sequence[_Row] = ()
+    raw_answers: Sequence[int] = ()
     contents: Sequence[int] = ()
     lost: int = 0
     more: bool = False
@@ -110,9 +114,11 @@ def find_surplus(connection: sqlite3.Connection, retention: Retention, now_ns: i
         return Surplus()
     step_bytes = min(excess_bytes, MAX_PRUNE_BYTES)
     oldest = _oldest(connection, _UNAWAITED)
-    if not oldest:
+    if not oldest:  # the next step counts what they freed
+        if raw_answers := find_oldest(connection, step_bytes):
+            return Surplus(raw_answers=raw_answers, more=True)
         if contents := find_oldest_contents(connection, step_bytes):
-            return Surplus(contents=contents, more=True)  # the next step counts what they freed
+            return Surplus(contents=contents, more=True)
         oldest = _oldest(connection, (SpanState.PENDING,))
     chosen, stored_bytes = _choose(connection, step_bytes, oldest)
     # Each span of a conversation counts with the bytes stored for it, but mostly frees less,
@@ -133,6 +139,7 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
         sum_removed(connection, [seq for seq, *_ in rows])
         remove_kept_calls(connection, [seq for seq, *_ in rows])
         remove_pictures(connection, [seq for seq, *_ in rows])
+        remove_raw_answers(connection, [seq for seq, *_ in rows])
         for table in ("spans", "span_bytes"):
             connection.executemany(
                 f"DELETE FROM {table} WHERE seq = ?",  # noqa: S608 - constants
@@ -142,9 +149,12 @@ def remove(connection: sqlite3.Connection, rows: Sequence[_Row]) -> None:
         count_removed(connection, Counter(state for _, state, *_ in rows))
 
 
-def remove_stored_pictures(connection: sqlite3.Connection, contents: Sequence[int]) -> None:
-    """Remove these contents of pictures, in one transaction; their calls stay."""
+def remove_beside(
+    connection: sqlite3.Connection, raw_answers: Sequence[int], contents: Sequence[int]
+) -> None:
+    """Remove the raw answers of these spans and these contents of pictures; their calls stay."""
     with transaction(connection):
+        remove_raw_answers(connection, raw_answers)
         remove_contents(connection, contents)
 
 
@@ -179,10 +189,13 @@ def make_room(connection: sqlite3.Connection) -> None:
     chosen, stored_bytes = _choose(connection, ROOM_BYTES - free_bytes, oldest)
     if chosen:
         remove(connection, chosen)
-    contents = find_oldest_contents(connection, ROOM_BYTES - free_bytes - stored_bytes)
-    if contents:
-        remove_stored_pictures(connection, contents)
-    if chosen or contents:
+    wanted_bytes = ROOM_BYTES - free_bytes - stored_bytes
+    raw_answers = find_oldest(connection, wanted_bytes)
+    wanted_bytes -= sum(measure_raw_answer(connection, seq) for seq in raw_answers)
+    contents = find_oldest_contents(connection, wanted_bytes)
+    if raw_answers or contents:
+        remove_beside(connection, raw_answers, contents)
+    if chosen or raw_answers or contents:
         connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
@@ -226,7 +239,7 @@ def _choose(
         if sweeping.admits(part):
             chosen.append(row)
             stored_bytes += sweeping.measure(seq, part, size_bytes)
-            stored_bytes += measure_pictures(connection, seq)
+            stored_bytes += measure_pictures(connection, seq) + measure_raw_answer(connection, seq)
     return chosen, stored_bytes
 
 

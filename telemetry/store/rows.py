@@ -108,6 +108,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         kept_call: what is kept of the call, so that later ones can continue it after a restart
             (:mod:`telemetry.store.kept_calls`); ``None`` for nothing.
         pictures: those of the call, which its span has only in short.
+        raw: the true bytes of its answer, packed (:mod:`telemetry.raw_answer`).
         columns: everything else that a list shows of the call.
         span: a serialised ``ExportTraceServiceRequest`` of this one span. Joined end to end such
             messages are one batch: protobuf appends repeated fields. It stays the last field.
@@ -128,6 +129,7 @@ class SpanRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     recorded_ns: int
     kept_call: bytes | None = None
     pictures: tuple[CallPicture, ...] = ()
+    raw: bytes | None = None
     columns: CallColumns = NO_COLUMNS
     span: bytes
 

@@ -252,6 +252,18 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         WHERE digest IS NOT NULL
         """,
     ),
+    14: (
+        # True bytes of answers (telemetry.store.raw_answers). Sizes are summed from the index,
+        # without the pages that hold the bytes.
+        """
+        CREATE TABLE raw_answers (
+            seq INTEGER PRIMARY KEY,
+            size_bytes INTEGER NOT NULL,
+            data BLOB NOT NULL
+        )
+        """,
+        "CREATE INDEX raw_answers_by_size ON raw_answers (size_bytes)",
+    ),
 }
 """By their numbers, the statements of the migrations that do more than add columns of facts."""
 

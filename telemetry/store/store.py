@@ -25,12 +25,14 @@ Other rooms rely on these rules (``docs/contract/promises.md#the-store``, R8):
    lost.
 10. What is kept beside a span, so that conversations continue after a restart, comes and goes with
     it (:mod:`telemetry.store.kept_calls`).
-11. Pictures are recorded after their spans, in another transaction. If that fails they are lost,
-    and nothing else is (:mod:`telemetry.store.pictures`).
+11. Pictures and raw answers are recorded after their spans, each kind in another transaction. If
+    that fails they are lost, and nothing else is (:mod:`telemetry.store.pictures`,
+    :mod:`telemetry.store.raw_answers`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from typing import TYPE_CHECKING, Any, Self
@@ -43,12 +45,15 @@ from telemetry.store.file import StoreFile
 from telemetry.store.fresh_spans import FreshSpans
 from telemetry.store.kept_calls import DigestKey, find_last_conversation, find_runs, read_kept_calls
 from telemetry.store.parts.families import Families
-from telemetry.store.pictures import SHARE, insert_pictures
+from telemetry.store.pictures import SHARE as PICTURES_SHARE
+from telemetry.store.pictures import insert_pictures
+from telemetry.store.raw_answers import SHARE as RAW_SHARE
+from telemetry.store.raw_answers import RawRoom, insert_raw_answers
 from telemetry.store.retention import (
     find_surplus,
     measure_disk_bytes,
     remove,
-    remove_stored_pictures,
+    remove_beside,
     shrink,
 )
 from telemetry.store.rows import PendingSpan, PruneResult, Retention, SpanState, StoreCounts
@@ -58,7 +63,7 @@ from telemetry.store.writing import NO_RUNS, RefusedRow, as_storable, as_text, i
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from telemetry.conversation_position import KeptCalls
@@ -85,12 +90,13 @@ class Store:
         self._lost = 0
         self._damaged = 0
         self._damaged_lines = RateLimit(time.monotonic_ns)
-        self._picture_lines = RateLimit(time.monotonic_ns)
+        self._beside_lines = RateLimit(time.monotonic_ns)
         self._deleted_runs: set[int] = set()
         self._fresh = FreshSpans()
         self._key = DigestKey()
         self._families = Families()
-        self._known_of = 0  # the opening of the file that these two are of
+        self._raw_room = RawRoom()
+        self._known_of = 0  # the opening of the file that these are of
 
     @classmethod
     def open(
@@ -280,8 +286,8 @@ class Store:
 
         def step(connection: sqlite3.Connection) -> PruneResult:
             surplus = find_surplus(connection, self._retention, now_ns)
-            if surplus.contents:
-                remove_stored_pictures(connection, surplus.contents)
+            if surplus.raw_answers or surplus.contents:
+                remove_beside(connection, surplus.raw_answers, surplus.contents)
             if surplus.rows:
                 remove(connection, surplus.rows)
                 self._lost += surplus.lost
@@ -361,26 +367,37 @@ class Store:
             self._families.forget()  # or not
             raise
         self._file.note_recorded(recorded)
-        self._keep_pictures(connection, new)
+        self._keep_beside(connection, new)
         if self._first_state is SpanState.PENDING:
             self._fresh.add(new)
         return len(new)
 
-    def _keep_pictures(
+    def _keep_beside(
         self, connection: sqlite3.Connection, new: Sequence[tuple[int, SpanRow]]
     ) -> None:
-        """Record the pictures of new spans, if that is possible."""
-        calls = [(seq, row.pictures) for seq, row in new if row.pictures]
-        if not calls:
-            return
+        """Record the pictures and the raw answers of new spans, if that is possible."""
+        max_bytes = self._retention.max_bytes
+        if calls := [(seq, row.pictures) for seq, row in new if row.pictures]:
+            with self._sparing_spans(connection, "pictures", len(calls)):
+                insert_pictures(connection, calls, max_bytes // PICTURES_SHARE)
+        if answers := [(seq, row.raw) for seq, row in new if row.raw is not None]:
+            with self._sparing_spans(connection, "raw answers", len(answers)):
+                insert_raw_answers(connection, answers, max_bytes // RAW_SHARE, self._raw_room)
+
+    @contextlib.contextmanager
+    def _sparing_spans(
+        self, connection: sqlite3.Connection, what: str, count: int
+    ) -> Iterator[None]:
+        """Record something beside the spans of so many calls; a failure is only logged."""
         try:
             with self._file.growth(connection):
-                insert_pictures(connection, calls, self._retention.max_bytes // SHARE)
+                yield
         except Exception as error:  # noqa: BLE001 - it must not cost a span
-            if self._picture_lines.admit() is not None:
+            if self._beside_lines.admit() is not None:
                 _logger.warning(
-                    "pictures of %d calls are not in the store %s, which has their spans: %s",
-                    len(calls),
+                    "%s of %d calls are not in the store %s, which has their spans: %s",
+                    what,
+                    count,
                     self.path,
                     type(error).__name__,
                 )
@@ -390,6 +407,7 @@ class Store:
         if self._known_of != self._file.openings:
             self._fresh.forget()
             self._families.forget()
+            self._raw_room = RawRoom()
             self._known_of = self._file.openings
 
     def _settle(

@@ -56,8 +56,9 @@ def _judging_rows() -> Iterator[None]:
         raise
 
 
-_APART = 4
-"""Fields at the end of a row that are not columns: kept call, pictures, columns, bytes."""
+_APART = 5
+"""Fields at the end of a row that are not columns: kept call, pictures, raw answer, columns, bytes.
+"""
 
 _COLUMNS = (
     *SpanRow.__struct_fields__[:-_APART],

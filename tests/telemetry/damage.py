@@ -88,7 +88,7 @@ def make_older(path: Path) -> None:
             "DROP TABLE parts; ALTER TABLE spans DROP COLUMN part;"
             "DROP INDEX spans_by_launch; ALTER TABLE spans DROP COLUMN launch;"
             "ALTER TABLE spans DROP COLUMN checksum; DROP TABLE tally; DROP TABLE unobserved;"
-            "DROP TABLE pictures; DROP TABLE call_pictures;"
+            "DROP TABLE pictures; DROP TABLE call_pictures; DROP TABLE raw_answers;"
             "DROP TABLE links; DROP TABLE open_runs; DROP TABLE digest_key;"
             "PRAGMA user_version = 3"
         )

@@ -8,7 +8,9 @@ from contextlib import closing
 from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
+from telemetry.raw_answer import RawAnswer, pack_raw_answer
 from telemetry.store.pictures import insert_pictures
+from telemetry.store.raw_answers import RawRoom, insert_raw_answers
 from telemetry.store.rows import CallPicture
 from tests.telemetry.conversations.agents import Agents
 from tests.telemetry.conversations.talks import answer, calls, result, user
@@ -104,6 +106,18 @@ def make_store_with_all(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         seqs = connection.execute("SELECT seq FROM spans").fetchall()
         insert_pictures(connection, [(seq, pictures) for (seq,) in seqs], 1 << 20)
+        answer = pack_raw_answer(
+            RawAnswer(
+                content_type="text/event-stream",
+                content_encoding="",
+                first_ns=1,
+                waits_ns=(0, 5),
+                sizes_bytes=(4, 6),
+                left_bytes=0,
+                body=b"data: 1\n\n\n",
+            )
+        )
+        insert_raw_answers(connection, [(seq, answer) for (seq,) in seqs], 1 << 20, RawRoom())
     with closing(sqlite3.connect(path)) as connection, connection:
         # A disk knows of no NOT NULL.
         connection.execute("PRAGMA writable_schema = ON")

@@ -58,17 +58,17 @@ def test_of_one_run_the_last_change_counts() -> None:
 
 def test_pictures_are_given_up_before_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the store is away the oldest go, and their rows say so; no span is dropped for them."""
-    monkeypatch.setattr(waiting_rows, "MAX_WAITING_PICTURE_BYTES", 2_500)
+    monkeypatch.setattr(waiting_rows, "MAX_WAITING_BESIDE_BYTES", 2_500)
     waiting = WaitingRows()
     for number in range(4):
         picture = CallPicture(is_answer=False, message=0, part=0, data=bytes(1_000))
         waiting.add(Waiting((replace(make_row(number), pictures=(picture,)),), {}, None))
     assert waiting.drop_surplus() == 0
-    assert (waiting.spans, waiting.picture_bytes) == (4, 2_000)
+    assert (waiting.spans, waiting.beside_bytes) == (4, 2_000)
     found = [entry.rows[0].pictures[0].left_out for entry in waiting.choose_batch()]
     assert found == [LeftOut.NO_MEMORY, LeftOut.NO_MEMORY, None, None]
     waiting.settle(waiting.choose_batch())
-    assert waiting.picture_bytes == 0
+    assert waiting.beside_bytes == 0
 
 
 def test_pictures_are_committed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,7 @@ from telemetry.reading.sqlite.walking import find_before, find_newest
 from telemetry.store.minutes import MINUTE_NS, find_first_minute
 from telemetry.store.opening import connect_reader, explain_sqlite_errors
 from telemetry.store.pictures import read_picture, read_pictures
+from telemetry.store.raw_answers import read_raw_answer
 from telemetry.store.spans_table import name_spans
 from telemetry.store.unobserved_calls import read_unobserved
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from telemetry.finding.where import Where
+    from telemetry.raw_answer import RawAnswer
     from telemetry.reading.engine import Amounts, Group, Notable, Page, SearchStep, Times
     from telemetry.reading.sqlite.amounts import RowSums
     from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
@@ -211,6 +213,11 @@ class SqliteEngine:
         """Read the bytes of a picture of this row, if they have that digest."""
         with explain_sqlite_errors(self.path):
             return read_picture(self._connection, seq, digest)
+
+    def raw_answer(self, seq: int) -> RawAnswer | None:
+        """Read the true bytes of the answer of this row."""
+        with explain_sqlite_errors(self.path):
+            return read_raw_answer(self._connection, seq)
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
         """Search the bytes of the rows for texts (:func:`~.searching.search`)."""

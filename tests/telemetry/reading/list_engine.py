@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from telemetry.finding.where import Where
+    from telemetry.raw_answer import RawAnswer
     from telemetry.reading.engine import Group
     from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
 
@@ -165,6 +166,9 @@ class ListEngine:
         return []
 
     def picture(self, seq: int, digest: str) -> bytes | None:
+        return None
+
+    def raw_answer(self, seq: int) -> RawAnswer | None:
         return None
 
     def search(self, where: Where, *, before: int = LAST_SEQ) -> Iterator[SearchStep]:
