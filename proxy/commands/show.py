@@ -12,13 +12,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rich.text import Text
-
 from proxy.commands.console import open_console, paging
 from proxy.commands.render import print_call
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
-from proxy.escape import escape
 from proxy.reading.call import read_with_pictures
 from proxy.reading.run_record import (
     build_tree_record,
@@ -29,13 +26,12 @@ from proxy.reading.run_record import (
 from proxy.reading.run_tree import build_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import TextIO
 
     from rich.console import Console
 
-    from proxy.reading.call import RecordedCall
     from telemetry.reading.calls import Calls
     from telemetry.store.rows import StoredSpan
 
@@ -49,7 +45,7 @@ class ShowOptions:
 
     Attributes:
         as_json: one JSON object, for programs.
-        raw: only the bodies, as they were recorded.
+        raw: only the bodies (:mod:`proxy.commands.raw`).
         whole: the page folds nothing, and has the messages in the order in which they were sent.
     """
 
@@ -130,9 +126,12 @@ def _show_call(
 
         console.out(encode_line(build_call_record(call)))
     elif options.raw:
+        from proxy.commands.raw import print_raw  # noqa: PLC0415 - rare
+
         missing: list[str] = []
+        answer = reader.raw_answer(found.summary.seq)
         with paging(console):
-            missing.extend(_print_raw(console, call))
+            missing.extend(print_raw(console, call, answer))
         for title in missing:
             command.tell(f"no body of the {title} is recorded.")
     else:
@@ -201,16 +200,3 @@ def _show_run(reader: Calls, run: int, console: Console, *, as_json: bool) -> bo
     with paging(console):
         print_run(console, sums, nodes, metadata, ended_by=ended_by, caller=caller)
     return True
-
-
-def _print_raw(console: Console, call: RecordedCall) -> Iterator[str]:
-    """Print both bodies; yield the name of each that is missing: ``request`` or ``answer``."""
-    for title, body in (("request", call.request_text), ("answer", call.response_text)):
-        if body is None:
-            yield title
-            continue
-        if console.is_terminal:
-            console.print(Text(title, style="bold underline"))
-            body = escape(body)  # noqa: PLW2901 - it is not needed any more
-        # Not through the console, because a body has megabytes and its lines are not wrapped.
-        console.file.write(f"{body}\n")

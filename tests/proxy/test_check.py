@@ -72,6 +72,7 @@ def test_everything_is_named_in_the_order_in_which_a_call_meets_it(store: Path) 
         "upstream 'default'",
         "content",
         "pictures",
+        "raw",
         "cost",
         "store",
         "disk",
@@ -199,6 +200,25 @@ def test_what_is_kept_of_pictures_is_told(
     """The limits, and the settings that change them."""
     [found] = about("pictures", check(environ, store=store, **settings)[1])
     assert found.startswith("good  pictures: ")
+    assert told in found
+
+
+@pytest.mark.parametrize(
+    ("environ", "settings", "told"),
+    [
+        ({}, {}, "no true bytes of answers are kept: SPANTAP_RAW is off"),
+        ({}, {"raw": "errors"}, "answers of failed calls are kept in the store up to 1 MiB each"),
+        ({}, {"raw": "all"}, "102.4 MiB together, a tenth of SPANTAP_STORE_MAX_BYTES"),
+        ({"OPENINFERENCE_HIDE_LLM_TOOLS": "true"}, {"raw": "all"}, "the settings hide content"),
+        ({}, {"raw": "all", "redact": ["email"]}, "none in which a pattern finds anything"),
+    ],
+)
+def test_what_is_kept_of_true_bytes_is_told(
+    environ: dict[str, str], settings: dict[str, Any], told: str, store: Path
+) -> None:
+    """The limits, and the settings that change them."""
+    [found] = about("raw", check(environ, store=store, **settings)[1])
+    assert found.startswith("good  raw: ")
     assert told in found
 
 

@@ -5,15 +5,20 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from codec.text.jsontext import decode_json, encode_json
+from telemetry.raw_answer import RawAnswer, pack_raw_answer
+from telemetry.store.store import Store
 from tests.proxy.recorded_calls import (
     TOOL,
     make_exchange,
     make_failed_exchange,
+    make_row,
     make_store,
     span_id_of,
 )
@@ -154,6 +159,69 @@ def test_raw_bodies_are_safe_on_a_terminal(tmp_path: Path) -> None:
     assert "\x9b" not in shown
     assert "long " * 500 in shown
     assert shown.count("\n") == 4
+
+
+def make_raw_store(path: Path, *reads: tuple[int, bytes], **members: Any) -> Path:
+    """A store of a call with the true bytes of its answer; each read has its milliseconds."""
+    exchange = make_exchange(1)
+    times_ns = [ms * 1_000_000 for ms, _ in reads]
+    answer = RawAnswer(
+        **{"content_type": "text/event-stream", "content_encoding": "", "left_bytes": 0, **members},
+        first_ns=exchange.start_ns + times_ns[0],
+        waits_ns=(0, *[later - earlier for earlier, later in pairwise(times_ns)]),
+        sizes_bytes=tuple(len(data) for _, data in reads),
+        body=b"".join(data for _, data in reads),
+    )
+    with Store.open(path) as store:
+        store.add([replace(make_row(exchange), raw=pack_raw_answer(answer))])
+    return path
+
+
+def test_raw_shows_a_stream_as_it_came_with_its_pauses(tmp_path: Path) -> None:
+    """In the place of the answer that was put together; what came at once has one time."""
+    reads = ((412, b"event: a\ndata: {}\n\n"), (440, b"data: {"), (2951, b"}\r\n"), (2951, b"\n"))
+    store = make_raw_store(tmp_path / "t.db", *reads, left_bytes=2048)
+    ran = Ran(store, call_id="last", raw=True)
+    assert (ran.status, ran.err) == (0, "")
+    request, *lines = ran.out.split("\n")
+    assert decode_json(request)["model"] == "gpt-demo"
+    assert lines == [
+        "   0.412 s  +0.000 s  event: a",
+        "                      data: {}",
+        "",
+        "   0.440 s  +0.028 s  data: {",
+        "   2.951 s  +2.511 s  }",
+        "   2.951 s  +0.000 s",
+        "                      [2.0 KiB more came, not kept]",
+        "",
+    ]
+
+
+def test_a_stream_as_it_came_is_safe_on_a_terminal(tmp_path: Path) -> None:
+    """Its title says what it is; a long pause stands out, and nothing is wrapped."""
+    reads = ((5, b"data: \x1b]0;pwned\x07\n"), (1500, b"data: " + b"x" * 400 + b"\n"))
+    store = make_raw_store(tmp_path / "t.db", *reads, content_type="\x1b[2Jtext")
+    shown = Ran(store, call_id="last", raw=True, out=Terminal()).out
+    assert not [bad for bad in ("\x1b]", "\x1b[2J", "\x07") if bad in shown]
+    assert "answer, as it came: \\x1b[2Jtext · 424 bytes in 2 reads · 1.495 s" in shown
+    assert "data: \\x1b]0;pwned\\x07\n" in shown
+    assert "\x1b[1;33m   1.500 s  +1.495 s  \x1b[0mdata: " + "x" * 400 + "\n" in shown
+
+
+def test_bytes_that_are_no_text_are_counted(tmp_path: Path) -> None:
+    """So are those in a coding that is not known."""
+    store = make_raw_store(tmp_path / "t.db", (5, b"abc"), (9, b"d"), content_encoding="rot13")
+    lines = Ran(store, call_id="last", raw=True).out.splitlines()[1:]
+    assert lines == ["   0.005 s  +0.000 s  [3 bytes]", "   0.009 s  +0.004 s  [1 bytes]"]
+
+
+def test_a_title_says_that_an_answer_was_put_together(tmp_path: Path) -> None:
+    """Where its true bytes are not kept."""
+    shown = Ran(
+        make_store(tmp_path / "t.db", make_exchange(1)), call_id="last", raw=True, out=Terminal()
+    ).out
+    assert "answer, put together from the record" in shown
+    assert "request, as it was recorded" in shown
 
 
 def test_what_there_is_no_body_of_is_said(tmp_path: Path) -> None:

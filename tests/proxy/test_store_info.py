@@ -58,6 +58,8 @@ def test_a_store_is_told_in_numbers(run: StoreRunner) -> None:
         "newest_ns": START_NS + 3_000_000_000,
         "pictures": 0,
         "picture_bytes": 0,
+        "raw_answers": 0,
+        "raw_answer_bytes": 0,
         "oldest_time": "2025-11-20T14:04:06.123456789Z",
         "newest_time": "2025-11-20T14:04:08.123456789Z",
         "owner": None,
@@ -75,6 +77,15 @@ def test_pictures_are_counted_with_their_bytes(run: StoreRunner) -> None:
     (record,) = run("info", "--json").records
     assert (record["pictures"], record["picture_bytes"]) == (1, 6)
     assert "6 bytes of it 1 pictures" in run("info").out
+
+
+def test_raw_answers_are_counted_with_their_bytes(run: StoreRunner) -> None:
+    """As they are compressed."""
+    with Store.open(run.store) as store:
+        store.add([replace(make_row(make_exchange(4)), raw=b"packed")])
+    (record,) = run("info", "--json").records
+    assert (record["raw_answers"], record["raw_answer_bytes"]) == (1, 6)
+    assert "6 bytes of it 1 raw answers" in run("info").out
 
 
 def test_lines_say_the_same(run: StoreRunner) -> None:

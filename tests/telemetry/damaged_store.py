@@ -106,7 +106,7 @@ def make_store_with_all(path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         seqs = connection.execute("SELECT seq FROM spans").fetchall()
         insert_pictures(connection, [(seq, pictures) for (seq,) in seqs], 1 << 20)
-        answer = pack_raw_answer(
+        raw = pack_raw_answer(
             RawAnswer(
                 content_type="text/event-stream",
                 content_encoding="",
@@ -117,7 +117,7 @@ def make_store_with_all(path: Path) -> None:
                 body=b"data: 1\n\n\n",
             )
         )
-        insert_raw_answers(connection, [(seq, answer) for (seq,) in seqs], 1 << 20, RawRoom())
+        insert_raw_answers(connection, [(seq, raw) for (seq,) in seqs], 1 << 20, RawRoom())
     with closing(sqlite3.connect(path)) as connection, connection:
         # A disk knows of no NOT NULL.
         connection.execute("PRAGMA writable_schema = ON")

@@ -21,6 +21,7 @@ from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
 from telemetry.privacy.switches import PrivacySwitches
+from telemetry.raw_answer import unpack_raw_answer
 from telemetry.service import TelemetryService
 from telemetry.spans.otlp.decoding import decode_spans
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -69,7 +70,12 @@ def test_every_switch_has_its_plants() -> None:
 
 
 def rules_of(*switches: str, **settings: Any) -> SpanRules:
-    """The rules of an environment with these switches on."""
+    """The rules of an environment with these switches on.
+
+    Where something is hidden the true bytes of answers are asked for: nothing of it may be there.
+    """
+    if switches or settings:
+        settings.setdefault("raw", "all")
     environ = dict([ALL_CONTENT], **{f"OPENINFERENCE_{switch}": "true" for switch in switches})
     return build_span_rules(SpanSettings.of(Settings(**settings)), environ)
 
@@ -85,6 +91,14 @@ def read_spans(folder: Path) -> bytes:
     with Store.open(folder / "traces.db") as store:
         pending = store.read_due(3, 1 << 30, time.time_ns())
         return repr([decode_spans(one.span) for one in pending]).encode()
+
+
+def read_raw_answers(store: Store) -> bytes:
+    """Read the true bytes of answers, which are compressed in the files."""
+    with store._file.use() as connection:
+        packed = [row for (row,) in connection.execute("SELECT data FROM raw_answers")]
+    answers = [unpack_raw_answer(one) for one in packed]
+    return b"".join([answer.body for answer in answers if answer is not None])
 
 
 def seen(
@@ -117,7 +131,7 @@ def seen(
         pending = store.read_due(3, 1 << 30, time.time_ns())
         spans = [span for one in pending for span in decode_spans(one.span)]
         assert 1 <= len(spans) <= 2
-        files = read_files(tmp_path)
+        files = read_files(tmp_path) + read_raw_answers(store)
     told = f"{spans!r}\n{caplog.text}".encode()
     return {name.decode() for name in CANARY.findall(told + files + watching.raw)}
 
@@ -131,6 +145,17 @@ def test_without_a_switch_every_plant_is_recorded(
 ) -> None:
     """So each of the tests below can fail."""
     assert seen(tmp_path, caplog, rules_of(), members) == planted
+
+
+def test_true_bytes_have_what_no_span_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where they are asked for, and nothing is hidden: so the tests below can fail by them."""
+    data = f": {plant('comment')}\n\n".encode() + streamed(ANSWERED)
+    members = {"asked": body({**ASKED, "stream": True}), "data": data}
+    assert "comment" not in seen(tmp_path / "a", caplog, rules_of(), members)
+    assert "comment" in seen(tmp_path / "b", caplog, rules_of(raw="all"), members)
+    for number, switch in enumerate(HIDDEN):
+        found = seen(tmp_path / str(number), caplog, rules_of(switch), members)
+        assert "comment" not in found, switch
 
 
 @pytest.mark.parametrize("switch", HIDDEN)

@@ -21,7 +21,10 @@ from telemetry.export.otel_environment import (
     find_reason_for_no_spans,
 )
 from telemetry.export.settings import OtlpProtocol, read_otlp_settings
+from telemetry.raw_answer import MAX_RAW_BYTES
+from telemetry.spans.rules import RawPolicy
 from telemetry.store.pictures import SHARE
+from telemetry.store.raw_answers import SHARE as RAW_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,6 +65,22 @@ def check_content(settings: Settings, environ: Mapping[str, str]) -> Iterator[Fi
     else:
         yield good("content", f"all content is recorded{patterns}")
     yield good("pictures", _tell_pictures(settings, rules))
+    yield good("raw", _tell_raw(settings, rules))
+
+
+def _tell_raw(settings: Settings, rules: SpanRules) -> str:
+    """Say of which calls the true bytes of answers are kept, and which setting says so."""
+    if settings.raw is RawPolicy.OFF:
+        return "no true bytes of answers are kept: SPANTAP_RAW is off"
+    if not rules.keeps_raw_answers:
+        return "no true bytes of answers are kept: the settings hide content"
+    share = describe_size(settings.store_max_bytes // RAW_SHARE)
+    calls = "failed calls" if settings.raw is RawPolicy.ERRORS else "calls"
+    words = (
+        f"the true bytes of the answers of {calls} are kept in the store up to"
+        f" {MAX_RAW_BYTES >> 20} MiB each, and {share} together, a tenth of SPANTAP_STORE_MAX_BYTES"
+    )
+    return words if rules.redaction is None else f"{words}; none in which a pattern finds anything"
 
 
 def _tell_pictures(settings: Settings, rules: SpanRules) -> str:

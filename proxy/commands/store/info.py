@@ -68,6 +68,8 @@ def _build_record(store: Path) -> JsonObject:
         "newest_time": None if described.newest_ns is None else format_time(described.newest_ns),
         "pictures": described.pictures,
         "picture_bytes": described.picture_bytes,
+        "raw_answers": described.raw_answers,
+        "raw_answer_bytes": described.raw_answer_bytes,
         "spool_bytes": measure_spool(spool_folder(store)),
         "owner": holder,
         "takes_orders": holder is not None and find_control_socket(store) is not None,
@@ -89,6 +91,9 @@ def _describe(record: JsonObject) -> list[tuple[str, str]]:
     if record["pictures"]:
         kept = f"{describe_size(record['picture_bytes'])} of it {record['pictures']:,} pictures"
         sizes.append(kept)
+    if record["raw_answers"]:
+        kept = f"{describe_size(record['raw_answer_bytes'])} of it {record['raw_answers']:,}"
+        sizes.append(f"{kept} raw answers")
     schema = str(record["store_schema"])
     if record["store_schema"] < record["newest_store_schema"]:
         schema += f" (its next owner makes it {record['newest_store_schema']})"

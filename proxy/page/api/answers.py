@@ -9,7 +9,7 @@ import json
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from proxy.page.api.found_calls import find_call
+from proxy.page.api.found_calls import find_call, find_raw_answer
 from proxy.page.api.rows import build_row
 from proxy.page.errors import PageError
 from proxy.reading.record import build_call_record
@@ -73,8 +73,11 @@ def _mend(value: Any, depth: int) -> Any:
 
 
 def read_raw(reader: Calls, parameters: Parameters) -> Download:
-    """Read the request or the answer as it was recorded, or all of the span as JSON."""
-    part = parameters.word("part", ("request", "response", "span"))
+    """Read the request or the answer as it was recorded, its true bytes, or the span as JSON."""
+    part = parameters.word("part", ("request", "response", "span", "stream"))
+    if part == "stream":
+        row, answer = find_raw_answer(reader, parameters)
+        return Download("application/octet-stream", answer.body, f"{row.span_id}-answer.bin")
     call = find_call(reader, parameters)
     span_id = call.summary.span_id
     if part == "span":

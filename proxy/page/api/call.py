@@ -48,6 +48,7 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
     messages = call.input_messages
     growth = NOTHING_BEFORE if before is None else find_growth(messages, before.input_messages)
     unchanged = [measure_message(messages[at]) for at in growth.unchanged]
+    raw = reader.raw_answer(call.summary.seq)
     return {
         "call": _complete(build_row(call.summary), call),
         "conversation": _describe_place(reader, call, before),
@@ -76,6 +77,7 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
         "raw": {
             "request": _size(call.request_text),
             "response": _size(call.response_text),
+            "stream": None if raw is None else len(raw.body),
             "span": call.summary.size_bytes,
         },
         **_describe_other_apis(call),

@@ -10,7 +10,9 @@ from proxy.reading.call import read_with_pictures
 if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
+    from telemetry.raw_answer import RawAnswer
     from telemetry.reading.calls import Calls
+    from telemetry.store.rows import SpanSummary
 
 _FROM_ANOTHER: Final = frozenset({"sent_context", ""})
 """Relations of links that do not lead to an earlier call, but to the context that the upstream got
@@ -52,3 +54,17 @@ def find_before(
         if (found := read_call_of(reader, span_id)) is not None:
             return found
     return None
+
+
+def find_raw_answer(reader: Calls, parameters: Parameters) -> tuple[SpanSummary, RawAnswer]:
+    """Find the row of a call, and the true bytes of its answer.
+
+    Raises:
+        PageError: they are not kept.
+    """
+    stored = reader.one(parameters.span_id())
+    answer = None if stored is None else reader.raw_answer(stored.summary.seq)
+    if stored is None or answer is None:
+        words = "the true bytes of this answer are not kept: see the setting SPANTAP_RAW"
+        raise PageError("not_found", words)
+    return stored.summary, answer

@@ -41,6 +41,7 @@ from proxy.page.api.slices import (
     read_tool_text,
 )
 from proxy.page.api.statistics import STATS_PARAMETERS, read_stats
+from proxy.page.api.stream import STREAM_PARAMETERS, read_stream
 from proxy.page.api.transcript import TRANSCRIPT_PARAMETERS, read_transcript
 from proxy.page.app_keys import LIVE_STATE, NOT_LIVE, READS, SETTINGS, UNREAD
 from proxy.page.errors import PageError
@@ -161,6 +162,7 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ("calls/{id}/pictures/{digest}", _serve(read_kept_picture, line=Line.CALLS)),
     ("calls/{id}/tools/{index}", _serve(read_tool_text, *TOOL_PARAMETERS, line=Line.CALLS)),
     ("calls/{id}/raw", _serve(read_raw, *RAW_PARAMETERS, line=Line.CALLS)),
+    ("calls/{id}/stream", _serve(read_stream, *STREAM_PARAMETERS, line=Line.CALLS)),
     ("calls/{id}/copy", _copy),
     ("calls/{id}/diff", _serve(compare_calls, *DIFF_PARAMETERS, line=Line.COMPARISONS)),
     ("stats", _serve(read_stats, *STATS_PARAMETERS, line=Line.SEARCHES)),

@@ -1,15 +1,16 @@
 /**
- * The bytes as they were recorded: downloads, and a look at them in slices.
+ * The bodies as they were recorded, and the answer as it came: downloads, and a look at them in slices.
  *
  * Rule: a slice is read from the answer when it is asked for; the server sends no more meanwhile.
  */
 import { href } from "./api.js";
 import { el, fill, text } from "./dom.js";
 import { icon } from "./icons.js";
+import { showStream } from "./stream.js";
 import { bytes } from "./words.js";
 
 const SLICE_BYTES = 64 * 1024;
-const WORDS = /** @type {Record<string, string>} */ ({ request: "Request, as the client sent it", response: "Response, as the upstream sent it", span: "Span, as the backend gets it" });
+const WORDS = /** @type {Record<string, string>} */ ({ request: "Request, as it was recorded", response: "Answer, put together from the record", stream: "Answer, as it came", span: "Span, as the backend gets it" });
 
 /** @param {CallDetail} detail */
 export function rawView(detail) {
@@ -17,10 +18,10 @@ export function rawView(detail) {
     const address = href(`calls/${detail.call.span_id}/raw`, { part });
     const place = el("div", { class: "words" });
     return el("section", { class: "raw" },
-      el("header", null, el("h2", null, WORDS[part] ?? part, el("span", { class: "dim" }, size == null ? "not recorded" : bytes(size))),
+      el("header", null, el("h2", null, WORDS[part] ?? part, el("span", { class: "dim" }, size != null ? bytes(size) : part === "stream" ? "not kept: see SPANTAP_RAW in the settings" : "not recorded")),
         size != null && el("button", { onclick: (/** @type {Event} */ event) => {
           /** @type {Element} */ (event.currentTarget).remove();
-          void look(place, address);
+          void (part === "stream" ? showStream(place, detail.call.span_id) : look(place, address));
         } }, "Show"),
         size != null && el("a", { class: "button", href: address, download: true }, icon("down"), "Download")), place);
   });

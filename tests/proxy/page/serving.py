@@ -38,6 +38,7 @@ _NAMES = [
         ("calls", "calls"),
         ("calls/[^/]+", "call"),
         ("calls/[^/]+/(messages|tools)/[^/]+", "slice"),
+        ("calls/[^/]+/stream", "stream"),
         ("calls/[^/]+/copy", "copy"),
         ("calls/[^/]+/diff", "diff"),
         ("conversations", "conversations"),

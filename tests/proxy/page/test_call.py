@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import zlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from codec.text.jsontext import decode_json
 from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS
 from proxy.page.api.slices import MAX_SLICE_CHARACTERS
 from telemetry.privacy.switches import read_privacy_switches
+from telemetry.raw_answer import RawAnswer, pack_raw_answer
 from telemetry.spans.rules import SpanRules
 from telemetry.store.rows import CallPicture, LeftOut
 from telemetry.store.store import Store
@@ -316,6 +318,48 @@ async def test_bodies_and_the_span_are_downloads(tmp_path: Path) -> None:
             assert told.headers["Content-Disposition"] == name
         assert decode_json((await api.ask(path)).body)["temperature"] == 0.5
         assert (await api.ask(path, part="all")).status == 400
+        assert (await get_call(api))["raw"]["stream"] is None
+        for more in ("raw?part=stream", "stream"):
+            told = await api.ask(f"calls/{span_id_of(1)}/{more}")
+            assert told.status == 404
+            assert "SPANTAP_RAW" in told.json["error"]["message"]
+
+
+async def test_an_answer_as_it_came_is_lines_with_their_times(tmp_path: Path) -> None:
+    """In slices; the download has its bytes with their content coding."""
+    exchange = make_exchange(1)
+    events = [f"data: {number}\n\n".encode() for number in range(300)]
+    encoder = zlib.compressobj(wbits=31)
+    reads = [encoder.compress(one) + encoder.flush(zlib.Z_SYNC_FLUSH) for one in events]
+    answer = RawAnswer(
+        content_type="text/event-stream",
+        content_encoding="gzip",
+        first_ns=exchange.start_ns + 250_000_000,
+        waits_ns=(0, *[20_000_000] * 298, 5_000_000_000),
+        sizes_bytes=tuple(map(len, reads)),
+        left_bytes=5,
+        body=b"".join(reads),
+    )
+    with Store.open(tmp_path / "t.db") as store:
+        store.add([replace(make_row(exchange), raw=pack_raw_answer(answer))])
+    async with serve_api(tmp_path / "t.db") as api:
+        assert (await get_call(api))["raw"]["stream"] == len(answer.body)
+        path = f"calls/{span_id_of(1)}"
+        first = await api.get(f"{path}/stream")
+        second = await api.get(f"{path}/stream", from_=first["next"])
+        told = await api.ask(f"{path}/raw", part="stream")
+    assert told.body == answer.body
+    assert told.headers["Content-Type"] == "application/octet-stream"
+    name = f'attachment; filename="{span_id_of(1)}-answer.bin"'
+    assert told.headers["Content-Disposition"] == name
+    lines = first["lines"] + second["lines"]
+    assert (len(first["lines"]), first["next"], second["next"]) == (400, 400, None)
+    assert "".join(f"{line['text']}\n" for line in lines).encode() == b"".join(events)
+    assert (first["bytes"], first["left_bytes"], first["reads"]) == (len(answer.body), 5, 300)
+    assert first["duration_ms"] == pytest.approx(298 * 20 + 5_000)
+    assert [line["at_ms"] for line in lines[:3]] == [250, 250, 270]
+    assert [line["wait_ms"] for line in lines[:3]] == [0, None, 20]
+    assert [line["wait_ms"] for line in lines if (line["wait_ms"] or 0) > 1_000] == [5_000]
 
 
 async def test_a_call_that_failed_says_why(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
     from telemetry.spans.rules import SpanRules
 
-_PATHS = ("", "/raw?part=span", "/raw?part=request", "/raw?part=response", "/copy?as=json")
+_PARTS = ("span", "request", "response", "stream")
+_PATHS = ("", *(f"/raw?part={part}" for part in _PARTS), "/stream", "/copy?as=json")
 _LISTS = ("calls?limit=300", "stats", "conversations?lone=true", "groups", "groups?by=user")
 
 CALLS = [(name, members) for name, (members, _) in SHAPES.items() if "every" not in name]

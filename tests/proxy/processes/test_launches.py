@@ -317,6 +317,7 @@ def test_what_hides_content_is_told_by_a_digest() -> None:
         digest(redact_patterns={"a": "b"}),
         digest(record_headers="none"),
         digest(pictures=False),
+        digest(raw="all"),
         digest({"OPENINFERENCE_HIDE_INPUTS": "true"}),
     ]
     assert len(set(others)) == len(others)
