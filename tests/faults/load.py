@@ -43,6 +43,7 @@ class Load:
         chunks: ask for streams, of so many events with content; 0: for whole answers.
         pad_bytes: added to each request's message; beside a picture it is in no other.
         picture_bytes: the size of the picture in each request, which is in no other; 0: none.
+        noise_bytes: in each answer that is no stream, as the upstream has them.
     """
 
     port: int
@@ -53,6 +54,7 @@ class Load:
     chunks: int = 0
     pad_bytes: int = 0
     picture_bytes: int = 0
+    noise_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,9 @@ class _Clients:
         self._load = load
         self._numbers = iter(range(load.count))
         self._expected = (
-            b"".join(stream_events(load.chunks, usage=False)) if load.chunks else answer_body()
+            b"".join(stream_events(load.chunks, usage=False))
+            if load.chunks
+            else answer_body(load.noise_bytes)
         )
         self._pad = "x" * load.pad_bytes
         self._latencies: list[float] = []

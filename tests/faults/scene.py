@@ -42,7 +42,13 @@ _WARM_UP = 16
 
 
 class Scene:
-    """A proxy, its backend's port and ledger, and the marks of all exchanges begun so far."""
+    """A proxy, its backend's port and ledger, and the marks of all exchanges begun so far.
+
+    Attributes:
+        noise_bytes: what the upstream's answers have of them (:func:`upstreams.answer_body`).
+    """
+
+    noise_bytes = 0
 
     def __init__(self, spantap: RunningSpantap, port: int, tls: ssl.SSLContext | None) -> None:
         self.spantap = spantap
@@ -179,6 +185,7 @@ class Scene:
             rate=rate,
             pad_bytes=pad_bytes,
             picture_bytes=picture_bytes,
+            noise_bytes=self.noise_bytes,
         )
         self.sent |= build_marks(load)
         return load

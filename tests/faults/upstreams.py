@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import contextlib
+import random
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -30,12 +32,16 @@ _CHUNK = (
 )
 
 
-def answer_body() -> bytes:
-    """The whole answer of a chat that is no stream."""
+def answer_body(noise_bytes: int = 0) -> bytes:
+    """The whole answer of a chat that is no stream, the same each time.
+
+    It ends with base64 of so many bytes, which hardly shrink.
+    """
+    noise = base64.b64encode(random.Random(noise_bytes).randbytes(noise_bytes)).decode()
     return (
         '{"id":"chatcmpl-load","object":"chat.completion","created":1700000000,'
         f'"model":"{MODEL}","choices":[{{"index":0,"finish_reason":"stop","message":'
-        f'{{"role":"assistant","content":"All is well."}}}}],"usage":{_USAGE}}}'
+        f'{{"role":"assistant","content":"All is well.{noise}"}}}}],"usage":{_USAGE}}}'
     ).encode()
 
 
@@ -57,14 +63,18 @@ def stream_events(chunks: int, *, usage: bool) -> list[bytes]:
 
 
 @contextmanager
-def running_load_upstream(*, chunks: int = 20, pace_seconds: float = 0.0) -> Iterator[str]:
+def running_load_upstream(
+    *, chunks: int = 20, pace_seconds: float = 0.0, noise_bytes: int = 0
+) -> Iterator[str]:
     """The upstream as a process; gives its base URL.
 
     Args:
         chunks: events with content in each stream.
         pace_seconds: between two of them.
+        noise_bytes: in each answer that is no stream (:func:`answer_body`).
     """
     line = [sys.executable, "-m", __name__, "--chunks", str(chunks), "--pace", str(pace_seconds)]
+    line += ["--noise", str(noise_bytes)]
     with subprocess.Popen(line, env=clean_environment(), stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
@@ -73,7 +83,7 @@ def running_load_upstream(*, chunks: int = 20, pace_seconds: float = 0.0) -> Ite
             process.kill()
 
 
-async def _serve(chunks: int, pace_seconds: float) -> None:
+async def _serve(chunks: int, pace_seconds: float, noise_bytes: int) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
             while True:
@@ -96,7 +106,7 @@ async def _serve(chunks: int, pace_seconds: float) -> None:
         writer.write(b"0\r\n\r\n")
         await writer.drain()
 
-    whole = answer_body()
+    whole = answer_body(noise_bytes)
     server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
@@ -124,8 +134,9 @@ def _main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--chunks", type=int, required=True)
     parser.add_argument("--pace", type=float, required=True)
+    parser.add_argument("--noise", type=int, required=True)
     arguments = parser.parse_args()
-    asyncio.run(_serve(arguments.chunks, arguments.pace))
+    asyncio.run(_serve(arguments.chunks, arguments.pace, arguments.noise))
 
 
 if __name__ == "__main__":
