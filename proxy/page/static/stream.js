@@ -17,7 +17,7 @@ export async function showStream(place, id) {
   const head = el("p", { class: "dim" });
   const rest = el("p", { class: "dim" });
   fill(place, head, el("div", { class: "mono", tabindex: 0, role: "group", "aria-label": "The stream" },
-    el("table", { class: "stream" }, el("caption", { class: "hidden" }, "The answer as it came"),
+    el("table", { class: "as-came" }, el("caption", { class: "hidden" }, "The answer as it came"),
       el("thead", { class: "hidden" }, el("tr", null, ["time", "wait", "line"].map((name) => el("th", { scope: "col" }, name)))), rows)), more, rest);
   let from = 0;
   const read = async () => {

@@ -41,6 +41,7 @@ _OF_CALL = (
     *("", "/raw", "/raw?part=span", "/raw?part=response", "/diff", "/copy", "/copy?as=python"),
     *("/copy?as=json", "/tools/0", "/messages/0", "/messages/1?part=0", "/messages/1?part=call-0"),
     *("/messages/0?of=answer", "/messages/0?of=answer&part=call-0", "/images/0", "/images/1"),
+    *("/stream", "/stream?from=9", "/raw?part=stream"),
 )
 
 
