@@ -378,29 +378,25 @@ class Store:
         """Record the pictures and the raw answers of new spans, if that is possible."""
         max_bytes = self._retention.max_bytes
         if calls := [(seq, row.pictures) for seq, row in new if row.pictures]:
-            with self._sparing_spans(connection, "pictures", len(calls)):
+            line = "pictures of %d calls are not in the store %s, which has their spans: %s"
+            with self._sparing_spans(connection, line, len(calls)):
                 insert_pictures(connection, calls, max_bytes // PICTURES_SHARE)
         if answers := [(seq, row.raw) for seq, row in new if row.raw is not None]:
-            with self._sparing_spans(connection, "raw answers", len(answers)):
+            line = "raw answers of %d calls are not in the store %s, which has their spans: %s"
+            with self._sparing_spans(connection, line, len(answers)):
                 insert_raw_answers(connection, answers, max_bytes // RAW_SHARE, self._raw_room)
 
     @contextlib.contextmanager
     def _sparing_spans(
-        self, connection: sqlite3.Connection, what: str, count: int
+        self, connection: sqlite3.Connection, line: str, count: int
     ) -> Iterator[None]:
-        """Record something beside the spans of so many calls; a failure is only logged."""
+        """Record something beside the spans of so many calls; a failure only logs the line."""
         try:
             with self._file.growth(connection):
                 yield
         except Exception as error:  # noqa: BLE001 - it must not cost a span
             if self._beside_lines.admit() is not None:
-                _logger.warning(
-                    "%s of %d calls are not in the store %s, which has their spans: %s",
-                    what,
-                    count,
-                    self.path,
-                    type(error).__name__,
-                )
+                _logger.warning(line, count, self.path, type(error).__name__)
 
     def _forget_other_file(self) -> None:
         """Forget what is known of a file, if another one is open now."""
