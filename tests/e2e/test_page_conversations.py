@@ -6,6 +6,7 @@ Each test leaves its pictures under ``.e2e`` to be looked at.
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import time
 from typing import TYPE_CHECKING
@@ -121,7 +122,7 @@ async def test_timeline_is_walked_by_keys(sailed: Path, upstream_port: int, tmp_
             told.append(await page.ask("document.activeElement.getAttribute('aria-valuetext')"))
             await page.press("ArrowRight")
         assert len(set(told)) == len(told) > 5
-        assert any(one.startswith("ask_pilot · at most") for one in told)
+        assert any(re.match("ask_pilot .+ · at most", one) for one in told)
         assert "at the start" in told[0]
         assert await page.ask("[...document.querySelectorAll('.lane-box')].length") > 0
         assert not await stage.find_barriers()
