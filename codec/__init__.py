@@ -7,8 +7,8 @@ has one shape for all APIs. :mod:`codec.text` finds JSON and events in the bytes
 
 The product uses these modules. Doors: ``apis``, ``asked``, ``charges``, ``chat``,
 ``compared_text``, ``cost``, ``errors``, ``growing_text``, ``history_items``, ``history_states``,
-``members``, ``no_answer``, ``parts``, ``rankings``, ``rate_limits``, ``said``, ``text``,
-``tools``, ``usage``, ``usage_option``, ``verdicts``, ``_version``, and for library users
+``members``, ``no_answer``, ``observations``, ``parts``, ``rankings``, ``rate_limits``, ``said``,
+``text``, ``tools``, ``usage``, ``usage_option``, ``verdicts``, ``_version``, and for library users
 ``compat``, ``dialects``, ``events``, ``generator``, ``token_logprobs``, ``values``, ``wire``.
 Library users import the names below from the package itself.
 

@@ -17,13 +17,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from codec.parts import Text, ToolResult
+from codec.observations import read_observations
+from codec.parts import Message, Text, ToolCall, ToolResult
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Sequence
 
-    from codec.parts import Message, Part
+    from codec.parts import Part
 
 _DIRECTION = re.compile(
     r"^[ \t]*(?:call (?P<tool>\S+)|say) (?P<value>\S.*?)[ \t\r]*$", re.MULTILINE
@@ -54,6 +55,25 @@ class Place(NamedTuple):
     number: int
     next: Direction | None
     results: Sequence[Message]
+
+
+def restore_answers(messages: Sequence[Message]) -> Sequence[Message]:
+    """Read messages that tell of tools in texts (:mod:`codec.observations`).
+
+    Results get messages of their own, and so does a call that failed, which is not repeated.
+    """
+    read = read_observations(messages)
+    return messages if read is messages else [one for it in read for one in _restore(it)]
+
+
+def _restore(message: Message) -> Iterator[Message]:
+    if not any(isinstance(part, ToolResult) for part in message.parts):
+        yield message
+        return
+    for part in message.parts:
+        if isinstance(part, ToolResult) and part.id is None and part.is_error:
+            yield Message("assistant", (ToolCall(name=part.name),))
+        yield Message("tool" if isinstance(part, ToolResult) else message.role, (part,))
 
 
 def find_place(messages: Sequence[Message], offered: Container[str | None]) -> Place | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from codec.apis.player import Script
 from codec.generator import Answer, CallFragment, Delta, TokenLogprob
-from proxy.demo.directions import find_place, is_answer, is_result, text_of
+from proxy.demo.directions import find_place, is_answer, is_result, restore_answers, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ def write_script(asked: Asked, *, answer_id: str, created: int) -> Script:
     A request without messages is answered like a question. Prompt tokens are the words of every
     string in the members that are content; those of a leading system message count as cached.
     """
-    messages = [*asked.read_messages()]
+    messages = restore_answers([*asked.read_messages()])
     is_cached = bool(messages) and messages[0].role == "system"
     return Script(
         answers=tuple([_answer(asked, messages, index) for index in range(asked.choice_count)]),

@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from codec.observations import find_task, has_words, read_observations
+from codec.parts import Message, Text
 from telemetry.spans.wrappers import Room, find_own_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from proxy.reading.flat_messages import RecordedMessage
 
@@ -50,8 +52,8 @@ def order_messages(messages: Sequence[RecordedMessage]) -> Conversation:
     """Divide the messages of a request into new and earlier ones."""
     begin = next((at for at, one in enumerate(messages) if not is_system(one)), len(messages))
     system, rest = messages[:begin], messages[begin:]
-    asked = _find_newest(rest)
-    end = asked + 1 if asked < len(rest) and _is_question(rest[asked]) else asked
+    asked, is_question = _find_newest(rest)
+    end = asked + 1 if is_question else asked
     before, behind = rest[:asked], rest[end:]
     # If the texts are not a conversation, for example texts to embed, all are new.
     has_steps = end > asked or asked > 0
@@ -74,30 +76,38 @@ def is_system(message: RecordedMessage) -> bool:
 
 def find_question(messages: Sequence[RecordedMessage]) -> str | None:
     """Find the user's newest words, without what agents put around them."""
-    room = Room()
-    words = (_read_own_words(one, room) for one in reversed(messages))
-    return next((text for text in words if text), None)
+    return next(filter(None, _list_own_words(messages)), None)
 
 
-def _find_newest(messages: Sequence[RecordedMessage]) -> int:
-    """Find the first new message: the user's newest text, else the one after the last answer."""
+def _find_newest(messages: Sequence[RecordedMessage]) -> tuple[int, bool]:
+    """Find the first new message: the user's newest text, else the one after the last answer.
+
+    The second value tells whether it is the user's.
+    """
     last = len(messages) - 1
-    room = Room()
-    for at in range(last, -1, -1):
-        if _read_own_words(messages[at], room):
-            return at
+    for back, words in enumerate(_list_own_words(messages)):
+        if words:
+            return last - back, True
     answers = (at for at in range(last - 1, -1, -1) if messages[at].role == "assistant")
-    return next(answers, -1) + 1
+    return next(answers, -1) + 1, False
 
 
-def _is_question(message: RecordedMessage) -> bool:
-    """Tell whether a message has words of the user."""
-    return bool(_read_own_words(message, Room()))
+def _list_own_words(messages: Sequence[RecordedMessage]) -> Iterator[str]:
+    """Yield the user's own words in each message, the last one first.
+
+    They are empty if a message has none, or is a tool's result.
+    """
+    room = Room()
+    sent = [Message(one.role, tuple(map(Text, _list_texts(one)))) for one in messages]
+    read = read_observations(sent)
+    for message, told in zip(reversed(messages), reversed(read), strict=True):
+        texts = _list_texts(message)
+        if message.role != "user" or message.tool_call_id is not None:
+            texts = []
+        elif read is not sent:
+            texts = [*map(find_task, texts)] if has_words(told) else []
+        yield find_own_words(texts, room).text.strip()
 
 
-def _read_own_words(message: RecordedMessage, room: Room) -> str:
-    """Read the user's own words in a message; empty if it has none, or is a tool's result."""
-    if message.role != "user" or message.tool_call_id is not None:
-        return ""
-    texts = [part.text for part in message.parts if part.kind == "text"]
-    return find_own_words(texts, room).text.strip()
+def _list_texts(message: RecordedMessage) -> list[str]:
+    return [part.text for part in message.parts if part.kind == "text"]

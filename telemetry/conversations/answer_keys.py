@@ -9,6 +9,7 @@ from codec.history_states import START
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
+    AFTER_FAILED,
     CALL,
     CALL_ID,
     WINDOW,
@@ -81,6 +82,17 @@ class AnswerKeys:
             for at in range(first, min(len(before), len(items) - WINDOW_ITEMS + 1)):
                 if len({*items[at : at + WINDOW_ITEMS]}) >= MIN_KINDS:
                     yield self.key_of_window(items, at, scope)
+
+    def list_failed_keys(
+        self, answered: Sequence[HistoryItem], states: States, scope: bytes
+    ) -> Iterator[bytes]:
+        """Yield the key by which an answer with tool calls is found if its client leaves them out.
+
+        The arguments are those of :meth:`list_keys`.
+        """
+        said = [item for item in answered if item.kind != ItemKind.CALL]
+        if len(said) < len(answered):
+            yield AFTER_FAILED + scope + self._digests.go_on(states.last, said).last[0]
 
     def digest_calls(self, answered: Sequence[HistoryItem]) -> bytes:
         """Make one digest of all tool calls of an answer, in their order; empty if it has none.

@@ -15,6 +15,7 @@ import msgspec
 
 from codec.history_items import find_message
 from codec.history_states import STATE_BYTES
+from codec.observations import read_observations
 from telemetry.conversations.prompt import MARKED, MAX_COMPARED_ITEMS, OPTIONS, OUTSIDE
 
 if TYPE_CHECKING:
@@ -152,7 +153,9 @@ def name_change(change: Change | None, asked: Asked) -> str:
     """
     if change is None:
         return UNCHANGED
-    found = None if change.item is None else find_message(asked.read_messages(), change.item)
+    if change.item is None:
+        return change.name
+    found = find_message(read_observations([*asked.read_messages()]), change.item)
     if found is None:
         return change.name
     place, message = found

@@ -17,6 +17,7 @@ from codec.history_items import (
     read_history_items,
 )
 from codec.history_states import START, Digests
+from codec.observations import PROMPT_FOR_PLAN, find_own_prompt, read_observations
 from telemetry.conversations.answer_keys import MAX_TOOL_CALLS, AnswerKeys
 from telemetry.conversations.continuation import Continuation, Rule
 from telemetry.conversations.keys import (
@@ -40,6 +41,7 @@ from telemetry.conversations.match import (
 from telemetry.conversations.matcher import ComparableRequest, Matcher
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import make_sketch
+from telemetry.conversations.steps import add_code_call, find_code_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,7 +125,9 @@ class ContinuationFinder:
         if call is None or have_other_names(call.origin, origin):
             more_keys = self._list_others_ids(request)
         else:
-            more_keys = self._note_successor(call, request, failed=failed)
+            # The step after a plan continues from where the plan did.
+            is_aside = request.is_told and find_own_prompt(request.told) == PROMPT_FOR_PLAN
+            more_keys = self._note_successor(call, request, failed=failed or is_aside)
         failed_ns = end_ns if failed else None
         self._remember(
             continuation, request, asked, said, call, more_keys=more_keys, failed_ns=failed_ns
@@ -147,7 +151,8 @@ class ContinuationFinder:
         if len(messages) > MAX_HISTORY_ITEMS or (scope is None and strangers is None):
             return None
         messages = [*messages]  # read once, for all uses
-        items = read_history_items(messages)
+        told = read_observations(messages)
+        items = read_history_items(told)
         if items is None:
             return None
         states = self._digests.go_on(self._find_start(asked), items.history)
@@ -156,7 +161,8 @@ class ContinuationFinder:
             self._systems.clear()
         # All calls of a program share one object.
         system = self._systems.setdefault(system, system)
-        return ComparableRequest(scope or NO_SCOPE, strangers, system, messages, items, states)
+        scope = scope or NO_SCOPE
+        return ComparableRequest(scope, strangers, system, messages, told, items, states)
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
         """Find the states before a history.
@@ -177,8 +183,8 @@ class ContinuationFinder:
     ) -> list[bytes]:
         """Note that a call was continued, so that its end is no longer the conversation's end.
 
-        A successor that `failed` does not count yet: its client will continue from there once more,
-        with the same request or a shorter one.
+        A successor that `failed`, or a plan, does not count yet: its client will continue from
+        there once more, with the same request or a shorter one.
 
         Returns:
             The windows by which the call is no longer found.
@@ -214,7 +220,7 @@ class ContinuationFinder:
         more_keys: Sequence[bytes],
         failed_ns: int | None,
     ) -> None:
-        answers = [] if said is None else _list_answers(said)
+        answers = [] if said is None else _list_answers(asked, said, request)
         history, states, scope = request.history, request.states, request.scope
         keys = [REQUEST + scope + states.with_ids[-1]] if history else []
         if answers and asked.names_answers and said is not None and said.id is not None:
@@ -222,6 +228,8 @@ class ContinuationFinder:
         for items in answers:
             if items:
                 keys += self._answers.list_keys(items, history, states, scope)
+            if items and request.is_told:
+                keys += self._answers.list_failed_keys(items, states, scope)
         if more_keys:
             said_nothing = not any(answers)  # perhaps the history was too long, and is cut next
             keys += [key for key in more_keys if said_nothing or not key.startswith(WINDOW)]
@@ -275,11 +283,14 @@ def _continue(
     )
 
 
-def _list_answers(said: Said) -> list[list[HistoryItem]]:
+def _list_answers(asked: Asked, said: Said, request: ComparableRequest) -> list[list[HistoryItem]]:
     """List the items of each choice of an answer: a client continues one of them."""
     answers = said.answers
     if len(answers) == 1:  # as most of the time
-        return [list_history_items(answers[0].message)]
+        message = answers[0].message
+        if request.is_told and (call := find_code_call(asked, request.told, said)) is not None:
+            message = add_code_call(message, call)
+        return [list_history_items(message)]
     choices = said.choices_of_answers
     if len(choices) == 1:  # in several messages, as the Responses API has them
         return [[item for answer in answers for item in list_history_items(answer.message)]]

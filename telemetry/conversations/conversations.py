@@ -238,8 +238,7 @@ class Conversations:
         sampled = is_sampled(exchange, continuation)
         step = NO_STEP
         if self._has_runs and sampled:
-            messages = asked.read_messages() if request is None else request.messages
-            step = self.runs.take(exchange, continuation, caller, messages=messages, failed=failed)
+            step = self.runs.take(exchange, continuation, caller, request=request, failed=failed)
         position = make_position(exchange, continuation, step, sampled=sampled)
         call = finder.remembered
         if call is not None and call.number == continuation.call:

@@ -21,6 +21,8 @@ AFTER: Final = b"a"
 """The state after an answer."""
 AFTER_BARE: Final = b"b"
 """The state after an answer, without the ids of tool calls."""
+AFTER_FAILED: Final = b"f"
+"""The state after an answer of which the client repeats no tool calls, because one failed."""
 REQUEST: Final = b"r"
 """The state of a request."""
 CALL: Final = b"c"
@@ -51,7 +53,7 @@ MIN_STRONG_CHARS: Final = 16
 MIN_STRONG_KINDS: Final = 10
 """How many letters and digits, and how many different ones, make an id that is not made twice."""
 
-_FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, CALL, CALL_ID, RESPONSE})
+_FOR_STRANGERS: Final = frozenset({AFTER, AFTER_BARE, AFTER_FAILED, CALL, CALL_ID, RESPONSE})
 
 _EVERYWHERE: Final = frozenset({RESPONSE, CALL_ID, BEGAN_WITH})
 """Kinds of keys without a scope."""

@@ -27,6 +27,7 @@ from telemetry.conversations.continuation import Rule
 from telemetry.conversations.keys import (
     AFTER,
     AFTER_BARE,
+    AFTER_FAILED,
     BEGAN_WITH,
     CALL,
     CALL_ID,
@@ -70,6 +71,8 @@ class ComparableRequest(NamedTuple):
             searched.
         system: a digest of the system messages.
         messages: the messages of the request.
+        told: the same, with calls and results that are told in texts
+            (:mod:`codec.observations`); `messages` itself if there are none.
         items: the items of these messages.
         states: the states of the history.
     """
@@ -78,8 +81,14 @@ class ComparableRequest(NamedTuple):
     strangers: bytes | None
     system: bytes
     messages: Sequence[Message]
+    told: Sequence[Message]
     items: RequestItems
     states: States
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the messages tell of tools in texts."""
+        return self.told is not self.messages
 
     @property
     def history(self) -> Sequence[HistoryItem]:
@@ -131,6 +140,8 @@ class Matcher:
             # A client may have given ids to an answer that had none.
             found = self._find_state(Rule.STATE_NO_IDS, AFTER, request, bare, found)
         found = self._find_request(request, origin, start_ns, found)
+        if request.is_told:
+            found = self._find_failed_step(request, found)
         found = found or self._find_window(request, origin)
         return None if found is None else self._leave_out_others(found, request)
 
@@ -253,6 +264,24 @@ class Matcher:
                 return Match(depth, Rule.PREFIX, meant)
             if has_answer:
                 return found
+        return found
+
+    def _find_failed_step(self, request: ComparableRequest, found: Match | None) -> Match | None:
+        """Find the answer whose tool failed, if that is deeper than `found`.
+
+        smolagents repeats what the answer said, without its calls, and the error follows.
+        """
+        history, states = request.history, request.states.with_ids
+        known = 0 if found is None else found.depth
+        for depth in range(len(history) - 1, known, -1):
+            if history[depth].kind != ItemKind.RESULT or history[depth].id is not None:
+                continue
+            calls = self._memory.find(AFTER_FAILED + request.scope + states[depth])
+            if request.strangers is not None:
+                strangers = AFTER_FAILED + request.strangers + states[depth]
+                calls = (*calls, *self._memory.find(strangers))
+            if calls:
+                return Match(depth, Rule.PREFIX, calls)
         return found
 
     def _choose_answered(

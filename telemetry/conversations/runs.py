@@ -19,6 +19,7 @@ from codec.history_states import Digests
 from telemetry.conversations.continuation import Rule
 from telemetry.conversations.run import ENDINGS, EndedBy, Run, derive_span_id
 from telemetry.conversations.run_usage import RunUsage
+from telemetry.conversations.steps import Step, read_step
 from telemetry.conversations.sub_agents import WaitingPrompts
 from telemetry.conversations.tool_results import match_results
 
@@ -139,7 +140,7 @@ class Runs:
         continuation: Continuation,
         caller: bytes,
         *,
-        messages: Sequence[Message],
+        request: ComparableRequest | None,
         failed: bool,
     ) -> RunStep:
         """Find the run of a call that has ended.
@@ -155,16 +156,21 @@ class Runs:
             continuation: which call it continues.
             caller: a digest of the caller, the same for all upstreams; empty for an unknown caller,
                 whose sub-agents are not found.
-            messages: the messages of the request.
+            request: the request in the form in which it was compared; ``None`` if it was not.
             failed: the call broke off or has an error.
         """
         if not exchange.identity.is_root:  # a client that sends a ``traceparent`` has its own spans
             return NO_STEP
-        said = exchange.response
+        asked, said = exchange.request, exchange.response
+        is_told = request is not None and request.is_told
         called = () if said is None or failed else said.tool_calls
-        if not called and continuation.run is None and not self._prompts:
+        if not called and continuation.run is None and not self._prompts and not is_told:
             return NO_STEP  # as most calls that are no agent's
-        calls = tuple([call for call in called if call.is_clients])
+        messages = exchange.read_messages() if request is None else request.told
+        done = Step((), is_last=not failed)
+        if asked is not None and said is not None and not failed:
+            done = read_step(asked, messages, said, is_told=is_told)
+        calls = done.calls
         before = (
             None
             if continuation.is_fork or continuation.run is None
@@ -192,7 +198,7 @@ class Runs:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
         if run is None and calls and (results or not _is_forced(exchange)):
             run = self._begin(exchange, continuation, parent)
-        is_last = run is not None and not calls and not failed
+        is_last = run is not None and done.is_last
         return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
 
     def _begin(
@@ -223,13 +229,18 @@ class Runs:
         caller: bytes,
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
+        *,
+        is_told: bool,
     ) -> None:
-        """Keep a run open after a call with these messages, whose answer made these tool calls."""
+        """Keep a run open after a call with these messages, whose answer made these tool calls.
+
+        `is_told`: the messages tell of tools in texts.
+        """
         now_ns = self._steady_ns()
         self._keep(run, now_ns)
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
         if caller:
-            self._prompts.wait(run, caller, calls, messages)
+            self._prompts.wait(run, caller, calls, messages, is_told=is_told)
 
     def use(
         self, run: Run, exchange: Exchange, request: ComparableRequest | None, *, shows_names: bool

@@ -8,6 +8,9 @@ A sub-agent starts only after the answer that called its tool has ended. A conve
 with the user's own question to the agent or its parent is not a sub-agent: tools often receive that
 question verbatim, and somebody else may ask the same meanwhile.
 
+smolagents puts more words around the text, with the name under which the agent above knows this
+one. So there the text counts together with the name of the tool, and may be the user's question.
+
 Texts are known by keyed digests, in memory alone.
 """
 
@@ -21,6 +24,7 @@ import msgspec
 
 from codec.history_items import USER, ItemKind, list_history_items
 from codec.members import object_of
+from codec.observations import CODE_TOOL, find_delegations, find_told_task
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
@@ -86,6 +90,8 @@ class WaitingPrompts:
         caller: bytes,
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
+        *,
+        is_told: bool,
     ) -> None:
         """Let tool calls wait for their sub-agents.
 
@@ -95,8 +101,14 @@ class WaitingPrompts:
             calls: the tool calls.
             messages: the messages of the request. No sub-agent begins with what the user says in
                 them.
+            is_told: the messages tell of tools in texts (:mod:`codec.observations`).
         """
+        calls = [*calls]
         prompts = [(tool, prompt) for tool, call in calls for prompt in _list_prompts(call)]
+        if is_told:
+            for tool, call in calls:
+                for name, task in islice(_list_told_tasks(call), MAX_PROMPTS):
+                    self._add(self._digest(caller, f"{name}\0{task}"), (run.number, tool.span_id))
         if not prompts and run.calls > 1:
             return
         texts = islice(_list_user_texts(messages), MAX_QUESTIONS)
@@ -144,7 +156,9 @@ class WaitingPrompts:
         if not self._prompts or not caller:
             return None
         text = _find_first_text(messages)
-        if text is None or len(text) < MIN_PROMPT_CHARS:
+        if text is not None and (told := find_told_task(text)) is not None:
+            text = f"{told[1]}\0{told[0]}"
+        elif text is None or len(text) < MIN_PROMPT_CHARS:
             return None
         key = self._digest(caller, text)
         waiting = self._prompts.get(key, deque())
@@ -187,17 +201,17 @@ def _list_user_texts(messages: Sequence[Message]) -> Iterator[str]:
                 yield item.text
 
 
-def _list_prompts(call: ToolCall) -> Iterator[str]:
+def _list_prompts(call: ToolCall, least_chars: int = MIN_PROMPT_CHARS) -> Iterator[str]:
     """Yield the strings of a tool call's arguments with which a sub-agent may begin."""
     text = call.arguments.strip()
-    if not MIN_PROMPT_CHARS <= len(text) <= MAX_PROMPT_ARGUMENT_CHARS:
+    if not least_chars <= len(text) <= MAX_PROMPT_ARGUMENT_CHARS:
         return
     try:
         arguments: Mapping[str, Any] = object_of(decode_json(text))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return
     strings = map(str.strip, _list_strings(arguments))
-    yield from islice((one for one in strings if len(one) >= MIN_PROMPT_CHARS), MAX_PROMPTS)
+    yield from islice((one for one in strings if len(one) >= least_chars), MAX_PROMPTS)
 
 
 def _list_strings(value: Any) -> Iterator[str]:
@@ -213,3 +227,15 @@ def _list_strings(value: Any) -> Iterator[str]:
                 waiting += reversed(members)
             case _:
                 pass
+
+
+def _list_told_tasks(call: ToolCall) -> Iterator[tuple[str, str]]:
+    """Yield the tasks that smolagents may give to an agent: its name, and the text."""
+    if len(call.arguments) > MAX_PROMPT_ARGUMENT_CHARS:
+        return
+    if call.name == CODE_TOOL:
+        for name, task in find_delegations(call.arguments):
+            yield name, task.strip()
+    else:
+        for task in _list_prompts(call, least_chars=1):
+            yield call.name or "", task

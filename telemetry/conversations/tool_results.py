@@ -26,7 +26,7 @@ import msgspec
 
 from codec.history_items import list_history_items, make_canonical
 from codec.members import object_of
-from codec.parts import ToolCall, ToolResult
+from codec.parts import MAX_READ_PARTS, ToolCall, ToolResult
 from codec.text.jsontext import decode_json
 from telemetry.conversations.keys import is_strong
 
@@ -130,10 +130,33 @@ def _match_nobodys(
         own = _take(unnamed, one.name) if one.call is None else one.call
         tool = next((tool for call, tool in pairs if call is own), None)
         if not answered:  # the results came alone
-            tool = next((other for other in tools if other.span_id not in found), None)
+            left = [other for other in tools if other.span_id not in found]
+            tool = _choose(left, one) if one.part.is_error else next(iter(left), None)
         if tool is not None:
             found[tool.span_id] = one.part
     return found
+
+
+def _choose(tools: Sequence[WaitingTool], result: _Result) -> WaitingTool | None:
+    """Choose the tool that failed: the only one, or the only one that the error names.
+
+    An error may have the arguments, too, in Python's notation.
+    """
+    if len(tools) > 1:
+        tools = [tool for tool in tools if tool.shows_name and tool.name == result.name]
+    if len(tools) > 1 and isinstance(text := result.part.value, str):
+        tools = [tool for tool in tools if _names_arguments(text, tool)]
+    return tools[0] if len(tools) == 1 else None
+
+
+def _names_arguments(text: str, tool: WaitingTool) -> bool:
+    if not tool.shows_arguments or tool.arguments is None:
+        return False
+    try:
+        arguments = decode_json(tool.arguments)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
+    return f"with arguments {arguments}: " in text
 
 
 def _take(calls: list[ToolCall], name: str | None) -> ToolCall | None:
@@ -224,17 +247,20 @@ def _read_back(
     met = _Met(wanted)
     is_behind, left, is_over = True, new_items, False
     for message in islice(reversed(messages), MAX_LOOKED_BACK):
+        new_parts = MAX_READ_PARTS
         if new_items:
             is_behind = left > 0
-            left -= len(list_history_items(message)) if is_behind else 0
+            items = len(list_history_items(message)) if is_behind else 0
+            new_parts = left if items > left else new_parts  # of results, each is an item
+            left -= items
             is_over = not is_behind
         elif message.role in _ASSISTANTS:
             is_behind = False
         else:
             is_over = is_over or not is_behind
-        for part in reversed(message.parts):
+        for at, part in enumerate(reversed(message.parts)):
             if isinstance(part, ToolResult):
-                met.meet_result(part, message.name, is_behind=is_behind)
+                met.meet_result(part, message.name, is_behind=is_behind and at < new_parts)
             elif isinstance(part, ToolCall):
                 met.meet_call(part, is_answer=not is_over)
         if is_over and not met.wanted:

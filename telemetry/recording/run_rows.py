@@ -32,6 +32,7 @@ from telemetry.spans.run_spans import build_agent_span, build_marker_span, build
 from telemetry.spans.run_texts import list_shown_calls, read_attributes, show_result
 from telemetry.spans.size_limits import cut_text
 from telemetry.spans.steps import describe_call
+from telemetry.spans.told_steps import find_final_answer, show_code_call
 from telemetry.spans.value_texts import find_answer_text, find_asked_text
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class RunRows:
         if step.answered_in is not None and step.results:
             rows += self._make_tool_rows(step, exchange, span, now_ns)
         if step.run is not None:
-            self._note(step, followed.caller, exchange, span, row.columns)
+            self._note(followed, exchange, span, row.columns)
         ended = [*step.ended]
         if step.run is not None and step.is_last:
             ended.append(EndedRun(step.run, EndedBy.ANSWER))
@@ -240,14 +241,10 @@ class RunRows:
         return rows
 
     def _note(
-        self,
-        step: RunStep,
-        caller: bytes,
-        exchange: Exchange,
-        span: FinishedSpan,
-        columns: CallColumns,
+        self, followed: Followed, exchange: Exchange, span: FinishedSpan, columns: CallColumns
     ) -> None:
         """Note what a call of a run said, and which tools its answer calls."""
+        step, request = followed.step, followed.request
         run = step.run
         if run is None:
             return
@@ -262,38 +259,47 @@ class RunRows:
             run.asked = _cut(asked, MAX_TEXT_CHARS)
         said = exchange.response
         answered = None if said is None else find_answer_text(said.answers, get)
-        if step.is_last:  # the whole text on the call's span; none if that is hidden
+        if step.is_last and said is not None and said.tool_calls:  # by a tool
+            run.answered = find_final_answer(said, get)
+        elif step.is_last:  # the whole text on the call's span; none if that is hidden
             run.answered = answered
         elif answered is not None:
             run.answered = _cut(answered, MAX_TEXT_CHARS)
         room = max(0, MAX_TOOLS - len(run.tools))
-        tools = [*islice(self._list_tools(exchange, span), room)] if step.calls else []
+        tools = [*islice(_list_tools(step, exchange, span), room)] if step.calls else []
         run.tools += [tool for tool, _ in tools]
-        self._runs.hold(run, caller, tools, exchange.read_messages())
+        messages = exchange.read_messages() if request is None else request.told
+        is_told = request is not None and request.is_told
+        self._runs.hold(run, followed.caller, tools, messages, is_told=is_told)
 
-    def _list_tools(
-        self, exchange: Exchange, span: FinishedSpan
-    ) -> Iterator[tuple[WaitingTool, ToolCall]]:
-        """Yield the tool calls of an answer, each as it waits and as it came."""
-        said, span_id = exchange.response, exchange.identity.span_id
-        if said is None:
-            return
-        for index, one in enumerate(list_shown_calls(said, read_attributes(span))):
-            if one.call.is_clients:
-                tool = WaitingTool(
-                    span_id=derive_span_id(span_id, f"tool {index}"),
-                    call_id=_fit_id(one.call.id),
-                    name=None if one.name is None else one.name[:MAX_TOOL_NAME_CHARS],
-                    arguments=_cut(one.arguments, MAX_ARGUMENT_CHARS),
-                    start_ns=exchange.end_ns,
-                    shown_id=_fit_id(one.id),
-                    shows_name=one.name is not None
-                    and one.name == one.call.name
-                    and len(one.name) <= MAX_TOOL_NAME_CHARS,
-                    shows_arguments=one.arguments == one.call.arguments
-                    and len(one.call.arguments) < MAX_ARGUMENT_CHARS,
-                )
-                yield tool, one.call
+
+def _list_tools(
+    step: RunStep, exchange: Exchange, span: FinishedSpan
+) -> Iterator[tuple[WaitingTool, ToolCall]]:
+    """Yield the tool calls of an answer, each as it waits and as it came."""
+    said, span_id = exchange.response, exchange.identity.span_id
+    if said is None:
+        return
+    get = read_attributes(span)
+    shown = (
+        list_shown_calls(said, get) if said.tool_calls else show_code_call(step.calls, said, get)
+    )
+    for index, one in enumerate(shown):
+        if one.call.is_clients:
+            tool = WaitingTool(
+                span_id=derive_span_id(span_id, f"tool {index}"),
+                call_id=_fit_id(one.call.id),
+                name=None if one.name is None else one.name[:MAX_TOOL_NAME_CHARS],
+                arguments=_cut(one.arguments, MAX_ARGUMENT_CHARS),
+                start_ns=exchange.end_ns,
+                shown_id=_fit_id(one.id),
+                shows_name=one.name is not None
+                and one.name == one.call.name
+                and len(one.name) <= MAX_TOOL_NAME_CHARS,
+                shows_arguments=one.arguments == one.call.arguments
+                and len(one.call.arguments) < MAX_ARGUMENT_CHARS,
+            )
+            yield tool, one.call
 
 
 def _fit_id(call_id: str | None) -> str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
 
+from codec.observations import CODE_TOOL, find_code, read_observations
 from codec.parts import ToolResult
 from codec.text.jsontext import decode_json
 from telemetry.attribute_values import clean_text
@@ -75,7 +76,7 @@ def describe_step(
         mask: the span's.
     """
     brought = purpose or ("" if mask.hides_input_messages else _show_results(messages, get, mask))
-    did = "" if said is None else _show_answer(said, get)
+    did = "" if said is None else _show_answer(messages, said, get)
     if not did:
         return _finish(brought)
     return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
@@ -110,12 +111,14 @@ def _finish(line: str) -> str | None:
 
 def _show_results(messages: Sequence[Message], get: Get, mask: Mask) -> str:
     """Name the tools whose results stand behind the last answer, in the order of the request."""
+    read = read_observations(messages)
+    hides_names = read is not messages and mask.hides_input_text  # they are in a text
     results: list[tuple[ToolResult, str | None]] = []
     names: dict[str | None, str | None] = {}
     is_answer = False
     last = len(messages) - 1
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
-        message = messages[position]
+        message = read[position]
         if message.role in ANSWERERS:
             is_answer = True
             for at, call in enumerate(message.tool_calls):
@@ -125,17 +128,19 @@ def _show_results(messages: Sequence[Message], get: Get, mask: Mask) -> str:
         else:
             parts = reversed(message.parts)
             results += [(part, message.name) for part in parts if isinstance(part, ToolResult)]
+    if read is not messages and results and results[0][0].id is None:
+        del results[1:]  # before the last error are those of earlier steps
     counts: dict[str, int] = {}
     for result, own in reversed(results):
         name = _one_line(names.get(result.id)) if result.id is not None else ""
-        if not name:
+        if not name and not hides_names:
             name = _one_line(mask.text(clean_text(result.name or own or "")))
         key = f"{name or 'tool'} {'✗' if result.is_error else '✓'}"
         counts[key] = counts.get(key, 0) + 1
     return _join(key if count == 1 else f"{key} ({count})" for key, count in counts.items())
 
 
-def _show_answer(said: Said, get: Get) -> str:
+def _show_answer(messages: Sequence[Message], said: Said, get: Get) -> str:
     """Say what an answer does: its calls, else the beginning of its text."""
     calls = [one for one in list_shown_calls(said, get) if one.call.type and one.name]
     if calls:
@@ -143,6 +148,8 @@ def _show_answer(said: Said, get: Get) -> str:
     text = find_answer_text(said.answers, get)
     if not text or text == REDACTED:
         return ""
+    if (code := find_code(text)) is not None and read_observations(messages) is not messages:
+        return describe_call(CODE_TOOL, code) or ""
     if text.startswith("{") and (value := _find_telling(text)):  # JSON that was asked for
         text = value
     text = _cut(_one_line(text), MAX_VALUE_CHARS)

@@ -16,6 +16,7 @@ from openinference.semconv.trace import (
     SpanAttributes,
 )
 
+from codec.observations import find_task, has_words, read_observations
 from codec.parts import Other, ToolResult
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.wrappers import Room, find_own_words
@@ -67,12 +68,18 @@ def find_user_text(
         show: turns a text into the result; if it returns ``None``, an older text is searched for.
     """
     last = len(messages) - 1
+    read = read_observations(messages)
+    is_told = read is not messages
     is_behind, is_new = True, False
     room = Room()
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role == "user":
+            if is_told and not has_words(read[position]):
+                continue
             texts = _read_texts(f"{_MESSAGES}.{position}", message, get)
+            if is_told and texts:
+                texts = [*map(find_task, texts)]
             words = find_own_words(texts, room).text if texts else ""
             if words and (shown := show(words)) is not None:
                 return UserText(shown, is_new or is_behind)

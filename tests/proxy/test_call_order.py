@@ -7,8 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.reading.call_order import MAX_EARLIER, MAX_NEW, Conversation, order_messages
+from proxy.reading.call_order import (
+    MAX_EARLIER,
+    MAX_NEW,
+    Conversation,
+    find_question,
+    order_messages,
+)
 from proxy.reading.flat_messages import ContentPart, RecordedMessage
+from tests.smolagents import call, calling, observation, task
 
 
 def say(role: str, text: str = "words", **members: Any) -> RecordedMessage:
@@ -81,3 +88,18 @@ def test_texts_that_are_no_conversation_are_all_new() -> None:
     """However many are to be embedded."""
     assert sizes(order_messages([EMBEDDED] * 50)) == (0, 0, 0, 0, 0, 50)
     assert sizes(order_messages([])) == (0, 0, 0, 0, 0, 0)
+
+
+def test_results_in_a_users_text_are_no_question() -> None:
+    """As smolagents sends them; the user's next task may stand behind one."""
+    asked = say("user", task("Where is it?"))
+    step = say("assistant", calling(call("c1", "read", {})))
+    told = say("user", observation("x"))
+    said = order_messages([SYSTEM, asked, step, told])
+    assert list(said.question) == [asked]
+    assert list(said.latest) == [step, told]
+    assert find_question([SYSTEM, asked, step, told]) == "Where is it?"
+    final = say("assistant", calling(call("c2", "final_answer", {"answer": "There"})))
+    then = say("user", f"{observation('There')}\n{task('Since when?')}")
+    assert list(order_messages([asked, final, then]).question) == [then]
+    assert find_question([asked, final, then]) == "Since when?"

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.table import APIS
+from codec.text.jsontext import encode_json
 from proxy.demo.script import MAX_SAMPLED_TOOLS, MODEL, write_script
+from tests.smolagents import call, calling, failed, message, observation, task
 
 if TYPE_CHECKING:
     from codec.generator import Answer
@@ -203,3 +205,26 @@ def test_many_tools_are_an_agents_and_called_by_directions_alone(count: int) -> 
     assert bool(called_by(Chat("chat.completions", "Hello", names).ask())) is (count < 4)
     directed = Chat("chat.completions", "call tool0 {}", names)
     assert called_by(directed.ask()) == [("call_demo_0_0", "tool0", "{}")]
+
+
+def test_tools_told_in_texts_follow_directions_too() -> None:
+    """As smolagents tells them; a call that failed is not repeated."""
+    directions = 'Go.\ncall read {"path": "a"}\ncall run {"path": "b"}\ncall read {"path": "c"}'
+    asked = message("user", task(directions))
+    read = message("assistant", calling(call("c1", "read", {"path": "a"})))
+    lost = message("user", observation("x"), failed("run", {"path": "b"}))
+    made = []
+    for messages in (
+        [asked],
+        [asked, read, message("user", observation("x"))],
+        [asked, read, lost],
+    ):
+        body = {"messages": messages, "tools": [_offer("read"), _offer("run")]}
+        request = APIS[0].decode_asked(encode_json(body).encode())
+        [said] = write_script(request, answer_id="a", created=0).answers
+        made.append("".join(one.call.arguments or "" for one in said.deltas if one.call))
+    assert made == ['{"path": "a"}', '{"path": "b"}', '{"path": "c"}']
+
+
+def _offer(name: str) -> JsonObject:
+    return {"type": "function", "function": {"name": name, "parameters": FUNCTION}}

@@ -1,0 +1,344 @@
+"""Tools that a client tells of in texts: smolagents sends neither calls nor results as such.
+
+Its agents write the calls that they ran into the assistant's text, as a list in Python's notation
+behind ``Calling tools:``, and their results into the user's text behind ``Observation:``. Results
+of calls that were made together are one text. If a tool failed, its call is not repeated at all,
+and the user's text has a block ``Error:``. Blocks in a row are one message, so the user's next task
+(``New task:``) may stand behind an observation.
+
+A user may write such words, too. So a request is read in this way only if the user's first text
+begins with ``New task:``; an observation counts only behind calls, and an error only with the
+sentence that smolagents adds to it. A new task behind an observation counts only if the agent gave
+its final answer there. Every other text of the user's stays the user's.
+
+The parsing is bounded (R5): :data:`MAX_CALLS_CHARS`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from ast import literal_eval
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import msgspec.structs
+
+from codec.compared_text import SYSTEM_ROLES
+from codec.parts import Other, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from codec.parts import Message, Part
+
+__all__ = (
+    "CODE_TOOL",
+    "FINAL_TOOL",
+    "PROMPT_FOR_ANSWER",
+    "PROMPT_FOR_PLAN",
+    "find_code",
+    "find_delegations",
+    "find_own_prompt",
+    "find_task",
+    "find_told_task",
+    "has_words",
+    "make_code_call",
+    "read_observations",
+)
+
+FINAL_TOOL: Final = "final_answer"
+"""The tool with which an agent gives its answer."""
+
+CODE_TOOL: Final = "python_interpreter"
+"""The tool that runs the code of an agent that acts by code."""
+
+MAX_CALLS_CHARS: Final = 1_048_576
+"""How many characters of a request are parsed as lists of calls; lists beyond stay texts."""
+
+MAX_LIST_CHARS: Final = 65_536
+"""The longest list of calls that is parsed: a file that is written has some thousands."""
+
+MAX_SHARED_CHARS: Final = 1_048_576
+"""How many characters of an observation all its calls together have."""
+
+_TASK: Final = "New task:\n"
+_CALLING: Final = "Calling tools:\n"
+_OBSERVATION: Final = "Observation:\n"
+_AGAIN: Final = (
+    "\nNow let's retry: take care not to repeat previous errors! If you have retried several"
+    " times, try a completely different approach.\n"
+)
+_GO_ON: Final = "Now proceed and carry out this plan."
+PROMPT_FOR_ANSWER: Final = (
+    "Based on the above, please provide an answer to the following user task:\n"
+)
+"""What the agent itself asks behind the last observation when it has used up its steps."""
+PROMPT_FOR_PLAN: Final = (
+    "Now write your updated facts below, taking into account the above history:\n"
+)
+_PROMPTS: Final = (PROMPT_FOR_ANSWER, PROMPT_FOR_PLAN)
+_PROMPT: Final = re.compile("\n(?=" + "|".join(map(re.escape, _PROMPTS)) + ")")
+
+_ERROR: Final = re.compile(r"(?:^|\n)(?P<call>Call id: [^\n]*\n)?Error:\n")
+_KNOWN_ERROR: Final = re.compile(
+    rf"{_ERROR.pattern}(?=Error |Unknown tool |Code execution failed |Reached max steps"
+    r"|Argument |Check |If you want to return |You returned )"
+)
+_TOOL_ERROR: Final = re.compile(
+    r"Error executing (?:tool|request to team member) '(?P<ran>[^'\n]*)' with arguments "
+    r"|Unknown tool (?P<unknown>[^,\n]*), should be one of: "
+    r"|Argument "
+)
+"""The beginning of an error of a tool. Other errors are the agent's, such as an answer that it
+cannot parse."""
+
+_ESCAPES: Final = re.compile(r"""(?:[^\\]++|\\[\\'"nrtxuU])*+""")
+"""What ``repr`` writes. With other escapes, Python would warn about the text."""
+
+_CODE: Final = re.compile(
+    r"<code>(.*?)(?:</code>|\Z)|```(?:python|py)\n(.*?)(?:\n```|<end_code>|\Z)", re.DOTALL
+)
+_CODE_END: Final = "</code>"
+
+_DELEGATION: Final = re.compile(
+    r"\b([A-Za-z_]\w{0,255})\(\s*+(?:task\s*+=\s*+)?"
+    r"""(\"{3}(?:[^\\"]|\\.|"(?!""))*+\"{3}|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')""",
+    re.DOTALL,
+)
+"""A call of a name with a text: ``pilot("Find out ...")``."""
+
+_MANAGED: Final = re.compile(
+    r"You're a helpful agent named '(?P<name>[^'\n]*)'\.\n"
+    r"You have been submitted this task by your manager\.\n---\nTask:\n"
+)
+_MANAGED_END: Final = "\n---\nYou're helping your manager solve a wider task:"
+
+_encode = msgspec.json.Encoder().encode
+
+
+def read_observations(messages: Sequence[Message]) -> Sequence[Message]:
+    """Read the calls and results in texts as calls and results.
+
+    Args:
+        messages: those of a request.
+
+    Returns:
+        As many messages, each in its place, with the calls and results as parts; `messages`
+        themselves if this is no request of smolagents'.
+    """
+    begin = next((at for at, one in enumerate(messages) if one.role not in SYSTEM_ROLES), None)
+    if begin is None or not _begins_with_task(messages[begin]):
+        return messages
+    read = [*messages[:begin]]
+    room = MAX_CALLS_CHARS
+    calls: Sequence[ToolCall] = ()
+    for message in messages[begin:]:
+        parts: list[Part] = []
+        if message.role == "user":
+            for part in message.parts:
+                parts += _read_user(part, calls)
+            calls = ()
+        elif message.role == "assistant":
+            for part in message.parts:
+                text = _text_of(part)
+                parts += [part] if text is None else _read_answer(text, room)
+                room -= len(text) if text is not None and _CALLING in text else 0
+            calls = [part for part in parts if isinstance(part, ToolCall)]
+        else:
+            parts += message.parts
+        read.append(msgspec.structs.replace(message, content=tuple(parts)))
+    return read
+
+
+def find_task(text: str) -> str:
+    """Find the user's words in a text that has some, also if a part of it is masked.
+
+    The words of an agent above are those of the task that it gives.
+    """
+    calls = [ToolCall(name=FINAL_TOOL)]
+    words = [part.text for part in _read_user(text, calls) if isinstance(part, Text)]
+    task = words[-1] if words else text
+    told = find_told_task(task)
+    return task if told is None else told[0]
+
+
+def has_words(message: Message) -> bool:
+    """Tell whether a message of the user's has more than results and what an agent itself asks.
+
+    Args:
+        message: one that :func:`read_observations` returned.
+    """
+    parts = message.parts
+    if any(isinstance(part, (str, Text)) for part in parts):
+        return True
+    return not any(isinstance(part, (ToolResult, Other)) for part in parts)
+
+
+def find_told_task(text: str) -> tuple[str, str] | None:
+    """Find the task that an agent got from the agent above it, and the name that it has there.
+
+    Args:
+        text: a task, without what is before it.
+    """
+    found = _MANAGED.match(text)
+    end = text.rfind(_MANAGED_END)
+    return None if found is None or end < 0 else (text[found.end() : end].strip(), found["name"])
+
+
+def find_own_prompt(messages: Sequence[Message]) -> str | None:
+    """Find what the agent itself asks at the end of its request: for a plan, or for an answer.
+
+    Args:
+        messages: those of the request, as :func:`read_observations` returned them.
+
+    Returns:
+        :data:`PROMPT_FOR_PLAN`, :data:`PROMPT_FOR_ANSWER` or ``None``.
+    """
+    last = messages[-1].parts[-1:] if messages else ()
+    text = last[0].value if last and isinstance(last[0], Other) else None
+    if not isinstance(text, str):
+        return None
+    return next((one for one in _PROMPTS if text.startswith(one)), None)
+
+
+def find_delegations(code: str) -> Iterator[tuple[str, str]]:
+    """Yield what code gives to other agents: each name that it calls with a text, and the text."""
+    for found in _DELEGATION.finditer(code):
+        with contextlib.suppress(SyntaxError, ValueError, MemoryError):
+            if _ESCAPES.fullmatch(found[2]) is not None:
+                yield found[1], literal_eval(found[2])
+
+
+def find_code(text: str) -> str | None:
+    r"""Find the code in an answer of an agent that acts by code; ``None`` if there is none.
+
+    >>> find_code("Thought: add.\n<code>\nprint(1 + 1)\n")
+    'print(1 + 1)'
+    """
+    blocks = [(found[1] or found[2] or "").strip() for found in _CODE.finditer(text)]
+    return "\n\n".join(blocks) if blocks else None
+
+
+def make_code_call(code: str) -> ToolCall:
+    """Make the call that runs code."""
+    return ToolCall(name=CODE_TOOL, arguments=code, type="custom")
+
+
+def _begins_with_task(message: Message) -> bool:
+    if message.role != "user" or not message.parts:
+        return False
+    text = _text_of(message.parts[0])
+    return text is not None and text.startswith(_TASK)
+
+
+def _text_of(part: Part) -> str | None:
+    if isinstance(part, Text):
+        return part.text
+    return part if isinstance(part, str) else None
+
+
+def _read_answer(text: str, room: int) -> list[Part]:
+    """Read an assistant's text: what it said, and the calls that the agent ran."""
+    said, mark, listed = text.rpartition(_CALLING)
+    if not mark or (said and said[-1] != "\n"):
+        return [Text(text)]
+    if len(text) > room or len(listed) > MAX_LIST_CHARS:
+        return [Text(text)]
+    calls = _parse_calls(listed)
+    if not calls:
+        return [Text(text)]
+    # The tag that ends code is the agent's: the model stops before it.
+    said = said.rstrip().removesuffix(_CODE_END)
+    return [Text(said), *calls] if said else [*calls]
+
+
+def _parse_calls(listed: str) -> list[ToolCall]:
+    """Parse a list of calls in Python's notation; nothing if it is not one."""
+    if not listed.startswith("[{'id': ") or _ESCAPES.fullmatch(listed) is None:
+        return []
+    try:
+        return [_read_call(one) for one in literal_eval(listed)]
+    except (SyntaxError, ValueError, TypeError, KeyError, RecursionError, MemoryError):
+        return []
+
+
+def _read_call(call: Any) -> ToolCall:
+    """Read a call.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+    """
+    function = call["function"]
+    name, arguments, call_id = function["name"], function["arguments"], call["id"]
+    if type(name) is not str or not isinstance(call_id, str | None):
+        raise TypeError("no call")
+    if name == CODE_TOOL and type(arguments) is str:
+        return ToolCall(id=call_id, name=name, arguments=arguments, type="custom")
+    text = arguments if type(arguments) is str else _encode(arguments).decode()
+    return ToolCall(id=call_id, name=name, arguments=text)
+
+
+def _read_user(part: Part, calls: Sequence[ToolCall]) -> Iterator[Part]:
+    """Read a part of a user's message; `calls` are those of the message before."""
+    if (text := _text_of(part)) is None:
+        yield part
+        return
+    *failed, rest = text.split(_AGAIN)
+    for block in failed:
+        own = block.removeprefix("\n")
+        known = _KNOWN_ERROR.search(own)
+        if (found := known or next(reversed([*_ERROR.finditer(own)]), None)) is None:
+            yield Text(block + _AGAIN)
+            continue
+        before, error = own[: found.start()], own[found.end() :]
+        if found["call"] and calls:
+            observed = before.removeprefix(_OBSERVATION)
+            yield from _share(f"{observed}\n{error}".lstrip(), calls, is_error=True)
+        else:
+            yield from _read_block(before, calls)
+            yield _read_error(error)
+        calls = ()
+    yield from _read_block(rest.removeprefix("\n") if failed else rest, calls)
+
+
+def _read_block(block: str, calls: Sequence[ToolCall]) -> Iterator[Part]:
+    """Read a block without an error: a task, an observation, or what the agent itself asks."""
+    own, *prompts = _PROMPT.split(block, maxsplit=1)
+    if own.startswith(_TASK):
+        yield Text(own.removeprefix(_TASK))
+    elif own.startswith(_OBSERVATION) and calls:
+        observed, task = own.removeprefix(_OBSERVATION), ""
+        if any(map(_may_be_final, calls)):
+            observed, _, task = observed.partition(f"\n{_TASK}")
+        yield from _share(observed, calls)
+        yield from [Text(task)] if task else []
+    elif block == _GO_ON or block.startswith(_PROMPTS):
+        own, prompts = "", [block]
+    elif block:
+        own, prompts = "", []
+        yield Text(block)
+    yield from map(Other, prompts)
+
+
+def _may_be_final(call: ToolCall) -> bool:
+    return call.name == FINAL_TOOL or (call.name == CODE_TOOL and FINAL_TOOL in call.arguments)
+
+
+def _share(text: str, calls: Sequence[ToolCall], *, is_error: bool = False) -> Iterator[Part]:
+    """Yield the result of each call: all have the whole text, because nothing says how to divide.
+
+    If they are many, each has as much of it as there is room for.
+    """
+    shown = text[: MAX_SHARED_CHARS // len(calls)] if len(calls) > 1 else text
+    for call in calls:
+        yield ToolResult(id=call.id, content=shown, value=shown, is_error=is_error, name=call.name)
+
+
+def _read_error(error: str) -> Part:
+    """Read an error of a call that is not repeated; it may name the tool."""
+    found = _TOOL_ERROR.match(error)
+    if found is None:
+        return Other(error)
+    name = found["ran"] or found["unknown"]
+    return ToolResult(id=None, content=error, value=error, is_error=True, name=name)
