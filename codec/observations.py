@@ -45,6 +45,7 @@ __all__ = (
     "has_words",
     "make_code_call",
     "read_observations",
+    "repeat_answer",
 )
 
 FINAL_TOOL: Final = "final_answer"
@@ -99,6 +100,7 @@ _ESCAPES: Final = re.compile(r"""(?:[^\\]++|\\[\\'"nrtxuU])*+""")
 _CODE: Final = re.compile(
     r"<code>(.*?)(?:</code>|\Z)|```(?:python|py)\n(.*?)(?:\n```|<end_code>|\Z)", re.DOTALL
 )
+_FINAL_CALL: Final = re.compile(rf"\b{FINAL_TOOL}\s*\(")
 _CODE_END: Final = "</code>"
 
 _DELEGATION: Final = re.compile(
@@ -225,6 +227,20 @@ def make_code_call(code: str) -> ToolCall:
     return ToolCall(name=CODE_TOOL, arguments=code, type="custom")
 
 
+def repeat_answer(message: Message, *calls: ToolCall) -> Message:
+    """Return the message of an answer as :func:`read_observations` will read it from a request.
+
+    Args:
+        message: the message.
+        calls: those of code in its text.
+    """
+    said = [
+        part if (text := _text_of(part)) is None else Text(_cut_code_end(text))
+        for part in message.parts
+    ]
+    return msgspec.structs.replace(message, content=(*said, *calls))
+
+
 def _begins_with_task(message: Message) -> bool:
     if message.role != "user" or not message.parts:
         return False
@@ -241,16 +257,17 @@ def _text_of(part: Part) -> str | None:
 def _read_answer(text: str, room: int) -> list[Part]:
     """Read an assistant's text: what it said, and the calls that the agent ran."""
     said, mark, listed = text.rpartition(_CALLING)
-    if not mark or (said and said[-1] != "\n"):
-        return [Text(text)]
-    if len(text) > room or len(listed) > MAX_LIST_CHARS:
-        return [Text(text)]
-    calls = _parse_calls(listed)
-    if not calls:
-        return [Text(text)]
-    # The tag that ends code is the agent's: the model stops before it.
-    said = said.rstrip().removesuffix(_CODE_END)
-    return [Text(said), *calls] if said else [*calls]
+    calls: list[ToolCall] = []
+    fits = len(text) <= room and len(listed) <= MAX_LIST_CHARS
+    if mark and (not said or said[-1] == "\n") and fits:
+        calls = _parse_calls(listed)
+    said = _cut_code_end(said if calls else text)
+    return [Text(said), *calls] if said or not calls else [*calls]
+
+
+def _cut_code_end(text: str) -> str:
+    """Cut off the tag that ends code: a model stops before it, and the agent adds it."""
+    return text.rstrip().removesuffix(_CODE_END) if _CODE_END in text else text.rstrip()
 
 
 def _parse_calls(listed: str) -> list[ToolCall]:
@@ -322,7 +339,9 @@ def _read_block(block: str, calls: Sequence[ToolCall]) -> Iterator[Part]:
 
 
 def _may_be_final(call: ToolCall) -> bool:
-    return call.name == FINAL_TOOL or (call.name == CODE_TOOL and FINAL_TOOL in call.arguments)
+    if call.name == CODE_TOOL:
+        return _FINAL_CALL.search(call.arguments) is not None
+    return call.name == FINAL_TOOL
 
 
 def _share(text: str, calls: Sequence[ToolCall], *, is_error: bool = False) -> Iterator[Part]:

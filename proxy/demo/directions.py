@@ -5,10 +5,12 @@
     say "It has three lines."
 
 A direction is a whole line: ``call``, a tool's name and its arguments as JSON, or ``say`` and a
-JSON string. A tool that takes free text is called with a JSON string too. Any other line is prose,
-and results of tools direct nothing.
+JSON string. A tool that takes free text is called with a JSON string too. A call that ends with
+``&`` is made together with the next one. Any other line is prose, and results of tools direct
+nothing.
 
-The user's newest message that has directions counts, and each of them is one answer. After the last
+The user's newest message that has directions counts. Each of them, or those that are joined, is one
+answer. After the last
 one comes a summary of the tools' results.
 """
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from codec.parts import Part
 
 _DIRECTION = re.compile(
-    r"^[ \t]*(?:call (?P<tool>\S+)|say) (?P<value>\S.*?)[ \t\r]*$", re.MULTILINE
+    r"^[ \t]*(?:call (?P<tool>\S+)|say) (?P<value>\S.*?)(?P<joined> &)?[ \t\r]*$", re.MULTILINE
 )
 
 
@@ -37,23 +39,25 @@ class Direction(NamedTuple):
     Attributes:
         text: the text of the answer, or the arguments of a call.
         tool: the name of the tool to call, or ``None``.
+        is_joined: the next call is made together with this one.
     """
 
     text: str
     tool: str | None = None
+    is_joined: bool = False
 
 
 class Place(NamedTuple):
     """The place in a conversation with directions.
 
     Attributes:
-        number: how many directions were followed.
-        next: the direction to follow now, ``None`` after the last one.
+        number: how many answers followed directions.
+        next: the directions to follow now, several if they are joined; ``None`` after the last one.
         results: the results of tools since the question.
     """
 
     number: int
-    next: Direction | None
+    next: Sequence[Direction] | None
     results: Sequence[Message]
 
 
@@ -98,8 +102,8 @@ def find_place(messages: Sequence[Message], offered: Container[str | None]) -> P
 
 def _find_directions(
     messages: Sequence[Message], offered: Container[str | None]
-) -> tuple[Sequence[Direction], Sequence[Message]]:
-    """Find the directions that count, and the messages after them.
+) -> tuple[Sequence[Sequence[Direction]], Sequence[Message]]:
+    """Find the directions that count, those of one answer together, and the messages after them.
 
     A call of a tool that is not offered does not count: an agent's request for a title repeats the
     question, and offers no tools.
@@ -109,28 +113,47 @@ def _find_directions(
             found = [it for text in texts_of(messages[at]) for it in _read_directions(text)]
             if found:
                 may_follow = [it for it in found if it.tool is None or it.tool in offered]
-                return may_follow, messages[at + 1 :]
+                return _join(may_follow), messages[at + 1 :]
     return (), ()
 
 
-def _follows(answer: Message, direction: Direction) -> bool:
-    """Tell whether an answer follows a direction; clients may change white space."""
-    if direction.tool is not None:
-        return direction.tool in {call.name for call in answer.tool_calls}
-    return text_of(answer).split() == direction.text.split()
+def _join(directions: Sequence[Direction]) -> Sequence[Sequence[Direction]]:
+    """Put joined calls together."""
+    joined: list[list[Direction]] = []
+    goes_on = False
+    for direction in directions:
+        if goes_on and direction.tool is not None:
+            joined[-1].append(direction)
+        else:
+            joined.append([direction])
+        goes_on = direction.is_joined
+    return joined
+
+
+def _follows(answer: Message, directions: Sequence[Direction]) -> bool:
+    """Tell whether an answer follows directions; clients may change white space.
+
+    Of calls that were made together, a client may have told only the one that failed.
+    """
+    called = {call.name for call in answer.tool_calls}
+    if directions[0].tool is not None:
+        follows = (direction.tool in called for direction in directions)
+        return any(follows) if [call.id for call in answer.tool_calls] == [None] else all(follows)
+    return text_of(answer).split() == directions[0].text.split()
 
 
 def _read_directions(text: str) -> Iterator[Direction]:
     for line in _DIRECTION.finditer(text):
         tool, written = line["tool"], line["value"]
+        is_joined = tool is not None and line["joined"] is not None
         try:
             value = decode_json(written)
         except ValueError:  # prose that only begins like a direction
             continue
         if isinstance(value, str):
-            yield Direction(value, tool)
+            yield Direction(value, tool, is_joined)
         elif isinstance(value, dict) and tool is not None:
-            yield Direction(written, tool)
+            yield Direction(written, tool, is_joined)
 
 
 _ANSWERING = frozenset({"assistant", "model"})

@@ -155,11 +155,13 @@ def _count_calls(messages: Iterable[Message]) -> int:
 
 
 def _answer_directed(place: Place, choice: int, number: int) -> Answer:
-    """Follow the next direction, or sum up after the last one; a call has this number."""
+    """Follow the next directions, or sum up after the last one; the first call has this number."""
     if place.next is None:
         return _say(_sum_up(place.results))
-    text, tool = place.next
-    return _say(text) if tool is None else _call([(f"call_demo_{choice}_{number}", tool, text)])
+    if place.next[0].tool is None:
+        return _say(place.next[0].text)
+    called = enumerate(place.next, number)
+    return _call([(f"call_demo_{choice}_{at}", one.tool, one.text) for at, one in called])
 
 
 def _count_words(value: Any) -> int:

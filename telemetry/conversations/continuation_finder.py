@@ -17,7 +17,7 @@ from codec.history_items import (
     read_history_items,
 )
 from codec.history_states import START, Digests
-from codec.observations import PROMPT_FOR_PLAN, find_own_prompt, read_observations
+from codec.observations import PROMPT_FOR_PLAN, find_own_prompt, read_observations, repeat_answer
 from telemetry.conversations.answer_keys import MAX_TOOL_CALLS, AnswerKeys
 from telemetry.conversations.continuation import Continuation, Rule
 from telemetry.conversations.keys import (
@@ -41,7 +41,7 @@ from telemetry.conversations.match import (
 from telemetry.conversations.matcher import ComparableRequest, Matcher
 from telemetry.conversations.memory import Memory, Origin, RememberedCall
 from telemetry.conversations.sketch import make_sketch
-from telemetry.conversations.steps import add_code_call, find_code_call
+from telemetry.conversations.steps import find_code_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -288,8 +288,9 @@ def _list_answers(asked: Asked, said: Said, request: ComparableRequest) -> list[
     answers = said.answers
     if len(answers) == 1:  # as most of the time
         message = answers[0].message
-        if request.is_told and (call := find_code_call(asked, request.told, said)) is not None:
-            message = add_code_call(message, call)
+        if request.is_told:
+            call = find_code_call(asked, request.told, said)
+            message = repeat_answer(message, *([] if call is None else [call]))
         return [list_history_items(message)]
     choices = said.choices_of_answers
     if len(choices) == 1:  # in several messages, as the Responses API has them

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec.structs
-
 from codec.observations import (
     FINAL_TOOL,
     PROMPT_FOR_ANSWER,
@@ -79,11 +77,6 @@ def find_code_call(asked: Asked, messages: Sequence[Message], said: Said) -> Too
     texts = [_text_of(part) for part in answers[0].message.parts]
     code = find_code("".join(texts))
     return None if code is None else make_code_call(code)
-
-
-def add_code_call(message: Message, call: ToolCall) -> Message:
-    """Add the code of an answer to its message, as requests repeat it."""
-    return msgspec.structs.replace(message, content=(*message.parts, call))
 
 
 def _is_step(asked: Asked) -> bool:

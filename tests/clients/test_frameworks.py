@@ -1,6 +1,6 @@
 """Frameworks for agents, each in its own environment: runs are what their own records say.
 
-Haystack traces its agents, calls and tools.
+Haystack traces its agents, calls and tools; smolagents' agents remember their steps.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from tests.run_trees import Node
 
-FRAMEWORKS = {"haystack": ("plain", "streamed")}
+FRAMEWORKS = {
+    "haystack": ("plain", "streamed"),
+    "smolagents": ("plain", "streamed", "code"),
+}
 """Each with the ways in which it calls; ``tests/clients/runs`` has its program."""
 
 

@@ -226,5 +226,19 @@ def test_tools_told_in_texts_follow_directions_too() -> None:
     assert made == ['{"path": "a"}', '{"path": "b"}', '{"path": "c"}']
 
 
+def test_joined_calls_are_made_together() -> None:
+    """And then the next direction is followed."""
+    chat = Chat("chat.completions", 'call a {"x": 1} &\ncall b "&" &\nsay "Done."', names="a b")
+    one, other = called_by(chat.ask())
+    assert (one[1:], other[1:]) == (("a", '{"x": 1}'), ("b", "&"))
+    assert one[0] != other[0]
+    chat.go_on(one, "first")
+    assert len(called_by(chat.ask())) == 2, "one of them is not enough"
+    made = [{"id": it[0], "function": {"name": it[1], "arguments": it[2]}} for it in (one, other)]
+    told = [{"role": "tool", "tool_call_id": it[0], "content": "x"} for it in (one, other)]
+    chat.turns[1:] = [{"role": "assistant", "tool_calls": made}, *told]
+    assert said_by(chat.ask()) == "Done."
+
+
 def _offer(name: str) -> JsonObject:
     return {"type": "function", "function": {"name": name, "parameters": FUNCTION}}
