@@ -148,7 +148,7 @@ def _show_answer(messages: Sequence[Message], said: Said, get: Get) -> str:
     text = find_answer_text(said.answers, get)
     if not text or text == REDACTED:
         return ""
-    if (code := find_code(text)) is not None and read_observations(messages) is not messages:
+    if read_observations(messages) is not messages and (code := find_code(text)) is not None:
         return describe_call(CODE_TOOL, code) or ""
     if text.startswith("{") and (value := _find_telling(text)):  # JSON that was asked for
         text = value
