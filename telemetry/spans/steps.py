@@ -95,7 +95,7 @@ def describe_work(
         mask: the span's.
     """
     about = f'{noun} "{_cut(asked, MAX_VALUE_CHARS)}"' if asked else noun
-    did = "" if said is None else _show_answer(said, get) or _show_finding(said, mask)
+    did = "" if said is None else _show_answer((), said, get) or _show_finding(said, mask)
     return _finish(f"{about}{_ARROW}{did}" if did else about)
 
 
