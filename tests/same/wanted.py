@@ -24,6 +24,11 @@ class Wanted(NamedTuple):
 
 WANTED: tuple[Wanted, ...] = (
     Wanted(
+        where=r".*: page calls/",
+        what=r'"stream": ?(?:\d+|null),? ?',
+        why="A call says how many true bytes of its answer are kept.",
+    ),
+    Wanted(
         where=r".*: page stats\?",
         what=r'"duration_ms": ?\{[^}]*\}',
         why="Percentiles were estimates from buckets, 480 ms for calls that all took 392. They are"

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from telemetry.raw_answer import RawAnswer
 
 KEY = "sk-Zebra4Canary0123456789"
+LOST = "sk-lost"
 MAIL = "zebra@canary.example"
 REFUSED = b'{"error":{"message":"No such model.","type":"invalid_request_error"}}'
 EVENTS = [("content-type", "text/event-stream")]
@@ -77,6 +78,8 @@ def record(
             if name in frames
         }
         encrypted = OWN_CIPHER.encrypt(f"authorization:Bearer {key}".encode()) if key else b""
+        if key == LOST:  # as after a restart: the key to decrypt it with is gone
+            encrypted = b"\0" * 64
         first = begin(headers=members.pop("headers_asked", ()), encrypted=encrypted, **members)
         for frame in (first, *exchange_frames(*data, **frames)[1:]):
             service.feed(frame)
@@ -229,6 +232,17 @@ def test_an_error_in_which_the_relay_masked_a_credential_is_not_kept(path: Path)
     """Its bytes are not the true ones."""
     masked = REFUSED.replace(b"model", b"__REDACTED__")
     assert record(path, masked, key=KEY, status=401) is None
+
+
+def test_where_credentials_are_not_known_none_is_kept(path: Path) -> None:
+    """Nobody can tell whether they are in the answer."""
+    assert record(path, ANSWER, key=LOST) is None
+
+
+def test_what_was_not_observed_whole_is_not_kept(path: Path, tmp_path: Path) -> None:
+    """A credential may be in the rest of the request."""
+    assert record(path, ANSWER, key=KEY, asked=None) is None
+    assert record(tmp_path / "o.db", ANSWER, key=KEY) is not None
 
 
 def test_what_cannot_be_searched_is_not_kept(path: Path, tmp_path: Path) -> None:
