@@ -203,14 +203,18 @@ async def stall(request: web.Request) -> web.StreamResponse:
 
 
 async def test_silence_in_a_stream_is_drawn(tmp_path: Path) -> None:
-    """The bar of a call's time has its longest pause, as long as it was, between what came."""
+    """The bar of a call's time has its longest pause, as long as it was, between what came.
+
+    So have the true bytes of the answer, line by line.
+    """
     app, port = web.Application(), find_free_port()
     app.router.add_post("/v1/chat/completions", stall)
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port).start()
     try:
-        async with open_stage(tmp_path, upstream_port=port) as stage:
+        environment = {"SPANTAP_RAW": "all"}
+        async with open_stage(tmp_path, upstream_port=port, environment=environment) as stage:
             async with openai.AsyncOpenAI(api_key="demo", base_url=stage.proxy.base_url) as client:
                 chat: Any = client.chat.completions
                 asked = [{"role": "user", "content": "When?"}]
@@ -231,6 +235,15 @@ async def test_silence_in_a_stream_is_drawn(tmp_path: Path) -> None:
             assert drawn[1][1] == pytest.approx(drawn[3][1], rel=1e-4)  # two chunks each
             assert sum(long for _, long in drawn) == pytest.approx(timing["duration_ms"], rel=1e-4)
             await stage.take_pictures("pause")
+            await stage.page.press("7")
+            await stage.page.wait_for("Answer, put together from the record", "Answer, as it came")
+            await stage.page.ask("document.querySelectorAll('.raw button')[2].click()")
+            await stage.page.wait_until("document.querySelectorAll('.as-came tbody tr').length")
+            long = "[...document.querySelectorAll('.as-came .long')].map((row) => row.innerText)"
+            [row] = await stage.page.ask(long)
+            assert '" is"' in row
+            assert not await stage.find_barriers()
+            await stage.take_pictures("raw")
     finally:
         await runner.cleanup()
 
