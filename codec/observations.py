@@ -129,8 +129,12 @@ def read_observations(messages: Sequence[Message]) -> Sequence[Message]:
         As many messages, each in its place, with the calls and results as parts; `messages`
         themselves if this is no request of smolagents'.
     """
-    begin = next((at for at, one in enumerate(messages) if one.role not in SYSTEM_ROLES), None)
-    if begin is None or not _begins_with_task(messages[begin]):
+    for begin, first in enumerate(messages):  # every call comes here several times
+        if first.role not in SYSTEM_ROLES:
+            if first.role == "user" and _begins_with_task(first.content):
+                break
+            return messages
+    else:
         return messages
     read = [*messages[:begin]]
     room = MAX_CALLS_CHARS
@@ -241,10 +245,10 @@ def repeat_answer(message: Message, *calls: ToolCall) -> Message:
     return msgspec.structs.replace(message, content=(*said, *calls))
 
 
-def _begins_with_task(message: Message) -> bool:
-    if message.role != "user" or not message.parts:
+def _begins_with_task(content: str | tuple[Part, ...] | None) -> bool:
+    if not content:
         return False
-    text = _text_of(message.parts[0])
+    text = content if type(content) is str else _text_of(content[0])
     return text is not None and text.startswith(_TASK)
 
 

@@ -58,9 +58,14 @@ class Waiting(NamedTuple):
     @property
     def beside_bytes(self) -> int:
         """The bytes of the pictures and the raw answers."""
-        pictures = [picture for row in self.rows for picture in row.pictures]
-        size_bytes = sum([len(picture.data) for picture in pictures if picture.data is not None])
-        return size_bytes + sum([len(row.raw) for row in self.rows if row.raw is not None])
+        size_bytes = 0
+        for row in self.rows:
+            if row.raw is not None:
+                size_bytes += len(row.raw)
+            for picture in row.pictures:
+                if picture.data is not None:
+                    size_bytes += len(picture.data)
+        return size_bytes
 
     def settle(self) -> None:
         """Report the frames as settled: the spans are safe, or given up."""

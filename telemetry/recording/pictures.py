@@ -58,15 +58,22 @@ def find_pictures(
     if mask is None:
         return ()
     limit = rules.privacy.base64_image_max_length
-    finding = _Finding(mask, api, limit, exchange.made_pictures, is_on=rules.pictures)
+    searched: list[tuple[int, Message, bool]] = []
     response = exchange.response
     if response is not None and not mask.hides_output_pictures:
         for answer in response.answers if (exchange.response_status or 0) < 400 else ():
-            finding.search(answer.index, answer.message, is_answer=True)
+            if type(answer.message.content) is tuple:
+                searched.append((answer.index, answer.message, True))
     if exchange.request_size_bytes > limit and not mask.hides_input_pictures:
         messages = span.messages
         for at in range(len(messages) - 1, -1, -1):
-            finding.search(at, messages[at], is_answer=False)
+            if type(messages[at].content) is tuple:
+                searched.append((at, messages[at], False))
+    if not searched:
+        return ()
+    finding = _Finding(mask, api, limit, exchange.made_pictures, is_on=rules.pictures)
+    for position, message, is_answer in searched:
+        finding.search(position, message, is_answer=is_answer)
     return tuple(finding.found)
 
 
