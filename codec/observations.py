@@ -129,12 +129,10 @@ def read_observations(messages: Sequence[Message]) -> Sequence[Message]:
         As many messages, each in its place, with the calls and results as parts; `messages`
         themselves if this is no request of smolagents'.
     """
-    for begin, first in enumerate(messages):  # every call comes here several times
-        if first.role not in SYSTEM_ROLES:
-            if first.role == "user" and _begins_with_task(first.content):
-                break
-            return messages
-    else:
+    begin = 0  # every call comes here several times
+    while begin < len(messages) and messages[begin].role in SYSTEM_ROLES:
+        begin += 1
+    if begin == len(messages) or not _begins_with_task(messages[begin]):
         return messages
     read = [*messages[:begin]]
     room = MAX_CALLS_CHARS
@@ -245,8 +243,9 @@ def repeat_answer(message: Message, *calls: ToolCall) -> Message:
     return msgspec.structs.replace(message, content=(*said, *calls))
 
 
-def _begins_with_task(content: str | tuple[Part, ...] | None) -> bool:
-    if not content:
+def _begins_with_task(message: Message) -> bool:
+    content = message.content
+    if message.role != "user" or not content:
         return False
     text = content if type(content) is str else _text_of(content[0])
     return text is not None and text.startswith(_TASK)

@@ -61,14 +61,18 @@ def find_pictures(
     searched: list[tuple[int, Message, bool]] = []
     response = exchange.response
     if response is not None and not mask.hides_output_pictures:
-        for answer in response.answers if (exchange.response_status or 0) < 400 else ():
-            if type(answer.message.content) is tuple:
-                searched.append((answer.index, answer.message, True))
+        searched += [
+            (answer.index, answer.message, True)
+            for answer in (response.answers if (exchange.response_status or 0) < 400 else ())
+            if type(answer.message.content) is tuple
+        ]
     if exchange.request_size_bytes > limit and not mask.hides_input_pictures:
         messages = span.messages
-        for at in range(len(messages) - 1, -1, -1):
-            if type(messages[at].content) is tuple:
-                searched.append((at, messages[at], False))
+        searched += [
+            (at, messages[at], False)
+            for at in range(len(messages) - 1, -1, -1)
+            if type(messages[at].content) is tuple
+        ]
     if not searched:
         return ()
     finding = _Finding(mask, api, limit, exchange.made_pictures, is_on=rules.pictures)
