@@ -151,7 +151,7 @@ def _add_traces(command: CommandParser) -> None:
         action="store_true",
         help="with --json: request, answer and span of each call; with an id: nothing is folded",
     )
-    add("--raw", action="store_true", help="with an id: request and answer as they were recorded")
+    add("--raw", action="store_true", help="with an id: only the bodies of request and answer")
     add("--runs", action="store_true", help="the runs of agents that have such calls")
     add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
     _add_store(command)
