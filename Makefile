@@ -146,6 +146,7 @@ deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workfl
 
 # Each has an environment of its own, for it wants other versions than the rest.
 FRAMEWORKS := $(patsubst locks/%.txt,.%/.stamp,$(wildcard locks/frameworks/*.txt))
+NODE_FRAMEWORKS := .frameworks/langchain-js/node/.stamp
 
 # The libraries of the quick starts: LangChain, LlamaIndex, LiteLLM; agents' frameworks; coding agents.
 .quickstarts/.stamp .clients/.stamp .agents/.stamp $(FRAMEWORKS): .%/.stamp: locks/%.txt
@@ -153,10 +154,11 @@ FRAMEWORKS := $(patsubst locks/%.txt,.%/.stamp,$(wildcard locks/frameworks/*.txt
 	.$*/bin/python -m pip --disable-pip-version-check -q install --no-deps --require-hashes -r $<
 	@touch $@
 
-# And those that are packages for Node: openai, Vercel's AI SDK; Claude Code, Codex.
+# And those that are packages for Node: openai, Vercel's AI SDK; Claude Code, Codex; LangChain.
 .quickstarts/node/.stamp: tests/clients/node/package.json tests/clients/node/package-lock.json
 .agents/node/.stamp: tests/agents/node/package.json tests/agents/node/package-lock.json
-.quickstarts/node/.stamp .agents/node/.stamp: %/.stamp:
+$(NODE_FRAMEWORKS): .%/node/.stamp: locks/%/package.json locks/%/package-lock.json
+.quickstarts/node/.stamp .agents/node/.stamp $(NODE_FRAMEWORKS): %/.stamp:
 	mkdir -p $*
 	cp $^ $*/
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -170,7 +172,7 @@ quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .clients/.stamp .quickstarts
 clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK and of Pydantic AI, through spantap
 	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist
 
-frameworks: $(VENV)/.dev.stamp $(FRAMEWORKS)  ## frameworks for agents, each in its own environment, and their quick starts
+frameworks: $(VENV)/.dev.stamp $(FRAMEWORKS) $(NODE_FRAMEWORKS)  ## frameworks for agents, each in its own environment, and their quick starts
 	SPANTAP_FRAMEWORKS=1 $(BIN)/pytest tests/clients/test_frameworks.py tests/docs/test_quickstarts.py -k "framework" -p no:xdist
 
 agents: $(VENV)/.dev.stamp .agents/.stamp .agents/node/.stamp  ## coding agents do a task through spantap, and their quick starts

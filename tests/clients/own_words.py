@@ -14,7 +14,7 @@ from tests.run_trees import Node, SeenSpan, read_printed, read_trees, tell_id
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("QUIET", "run_agents")
+__all__ = ("QUIET", "run_agents", "run_program", "write_command")
 
 _ROOT = Path(__file__).parents[2]
 
@@ -26,24 +26,39 @@ QUIET = {
 
 
 async def run_agents(
-    python: Path,
-    agents: str,
-    way: str,
-    folder: Path,
-    *,
-    tell_call: Callable[[SeenSpan], tuple[Any, ...]] = tell_id,
+    command: str, folder: Path, *, tell_call: Callable[[SeenSpan], tuple[Any, ...]] = tell_id
 ) -> tuple[list[Node], list[Node]]:
     """Run agents against the demo upstream through a proxy.
 
     Args:
-        python: of the environment that has the library.
-        agents: the program's name in ``tests/clients/runs``.
-        way: its argument, ``plain`` or ``streamed``.
+        command: the program in ``tests/clients/runs``, as :func:`write_command` writes it.
         folder: an empty folder.
         tell_call: what a call's span is to tell.
 
     Returns:
         The trees that the program printed, and those of the store.
+    """
+    printed, store = await run_program(command, folder)
+    did = [read_printed(one) for one in printed]
+    return did, read_trees(store, sum([one.size for one in did]), tell_call)
+
+
+def write_command(python: Path, agents: str, way: str) -> str:
+    """Write the command for a program of Python in ``tests/clients/runs``.
+
+    Args:
+        python: of the environment that has the library.
+        agents: the program's name.
+        way: its argument, ``plain`` or ``streamed``.
+    """
+    return f"'{python}' -m tests.clients.runs.{agents} {way}"
+
+
+async def run_program(command: str, folder: Path) -> tuple[Any, Path]:
+    """Run a program against the demo upstream through a proxy, likewise.
+
+    Returns:
+        What it printed, from JSON, and the store of the proxy, which has ended.
     """
     with (
         running_upstream(folder) as port,
@@ -63,7 +78,4 @@ async def run_agents(
             "OPENAI_BASE_URL": proxy.base_url,
             "PYTHONPATH": str(_ROOT),
         }
-        command = f"exec '{python}' -m tests.clients.runs.{agents} {way}"
-        printed = await run(command, folder, environment)
-        did = [read_printed(one) for one in decode_json(printed)]
-        return did, read_trees(proxy.store, sum([one.size for one in did]), tell_call)
+        return decode_json(await run(f"exec {command}", folder, environment)), proxy.store

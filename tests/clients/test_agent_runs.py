@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.clients.own_words import run_agents
+from tests.clients.own_words import run_agents, write_command
 from tests.lanes import find_programs
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ async def test_the_tree_of_a_run_is_what_the_agent_did(
 ) -> None:
     """The same calls, the same tools with arguments and results, sub-agents below their tool."""
     python = find_programs("clients") / "python"
-    did, seen = await run_agents(python, agents, way, tmp_path)
+    did, seen = await run_agents(write_command(python, agents, way), tmp_path)
     assert seen == did
     check_what_was_done(agents, did)
 
