@@ -21,7 +21,7 @@ from codec.observations import (
     read_observations,
 )
 from codec.parts import Other, Text, ToolCall, ToolResult
-from codec.text.jsontext import encode_json
+from codec.text.jsontext import decode_json, encode_json
 from tests.smolagents import (
     GO_ON,
     call,
@@ -42,6 +42,10 @@ if TYPE_CHECKING:
 ASKED = message("user", task("Where is it?"))
 READ = call("c1", "read", {"path": "a.py", "lines": [1, None, True]})
 LIST = call("c2", "list", {"path": 'it\'s "here"\\\n'})
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
+    ['it\'s "here"', "True", "\\n\n\\", "[None]", "\x00\x7f\u2028\U0001f600"]
+)
 
 BLOCKS = st.lists(
     st.sampled_from(
@@ -137,17 +141,36 @@ def test_a_user_who_writes_such_words_behind_an_answer_says_them(text: str) -> N
         "[{'id': 'c1', 'type': 'function', 'function': {'name': 'a', 'arguments': 1j}}]",
         "[{'id': 'c1', 'type': 'function', 'function': {'name': 'a', 'arguments': '\\d'}}]",
         "[{'id': open('x')}]",
-        "[{'id': " + "[" * 5_000,
+        "[{'id': " + "[" * 50_000,
+        "[{'id': " + "-" * 50_000 + "1}]",
+        "[{'id': " + "f'{" * 10_000,
         "[{'id': '\0'}]",
         "[{'id': '\\ud800', 'type': 'function', 'function': {'name': 'a', 'arguments': 1}}] x",
     ],
 )
-@pytest.mark.filterwarnings("error")
 def test_what_is_no_list_of_calls_is_a_text(listed: str) -> None:
     """A model may write anything."""
     text = f"Calling tools:\n{listed}"
     _, answered = read(ASKED, message("assistant", text))
     assert answered.parts == (Text(text),)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(-1e9, 1e9) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(TEXTS, VALUES, max_size=3), TEXTS)
+def test_arguments_in_pythons_notation_are_those_of_the_call(
+    arguments: dict[str, Any], name: str
+) -> None:
+    """Whatever JSON they were."""
+    _, answered = read(ASKED, message("assistant", calling(call("c1", name, arguments))))
+    [made] = answered.tool_calls
+    assert made.name == name
+    assert decode_json(made.arguments) == arguments
 
 
 def test_lists_are_parsed_within_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
