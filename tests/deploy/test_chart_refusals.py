@@ -265,4 +265,4 @@ def test_notes_say_where_it_is() -> None:
 )
 def test_the_notes_say_that_each_pod_has_a_store(values: dict[str, Any], says: bool) -> None:
     """Where there may be several: `traces` in one of them shows its calls alone."""
-    assert ("Each pod has a store of its own" in render(values).notes) == says
+    assert ("Each pod has its own store" in render(values).notes) == says
