@@ -8,7 +8,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ("BILLING_MARK", "REMINDER_MARK", "SYSTEM_ROLES", "compare_as", "without_reminders")
+__all__ = (
+    "BILLING_MARK",
+    "FORM_MARK",
+    "REMINDER_MARK",
+    "SYSTEM_ROLES",
+    "compare_as",
+    "without_reminders",
+)
 
 REMINDER_MARK: Final = "<system-reminder>"
 """The beginning of a block that programs put into a user's text; the user never said it.
@@ -26,6 +33,20 @@ def without_reminders(text: str) -> str:
     """
     return _REMINDER.sub("", text) if REMINDER_MARK in text else text
 
+
+FORM_MARK: Final = "Respond with "
+"""The beginning of a message in which DSPy says what form the answer shall have. It stands behind
+results of tools, and the next request does not have it."""
+
+_FIELD: Final = r"`[^`]+`(?: \(must be [^`]*\))?"
+_FIELDS: Final = f"{_FIELD}(?:, then {_FIELD})*"
+_FORM: Final = re.compile(
+    rf"{FORM_MARK}(?:"
+    rf"the corresponding output fields, starting with the field {_FIELDS}"
+    r", and then ending with the marker for `\[\[ ## completed ## \]\]`"
+    rf"|a JSON object in the following order of fields: {_FIELDS}"
+    r")\.\s*+"
+)
 
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 
@@ -46,7 +67,7 @@ def compare_as(text: str, role: str | None) -> str:
     'Yes'
     """
     if role == "user":
-        return without_reminders(text)
+        return "" if _FORM.fullmatch(text) else without_reminders(text)
     if role == "assistant":
         return _without_thoughts(text)
     if role in SYSTEM_ROLES and text.startswith(BILLING_MARK):

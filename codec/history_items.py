@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from codec.compared_text import SYSTEM_ROLES, compare_as
+from codec.compared_text import FORM_MARK, SYSTEM_ROLES, compare_as
 from codec.members import text_of
 from codec.parts import Media, Other, Reasoning, Refusal, Text, ToolCall, ToolResult
 from codec.text.jsontext import decode_json
@@ -225,7 +225,8 @@ def _trim(text: str, role: str) -> str:
     """Leave out white space at the ends and what is not compared; a very long text stays."""
     if len(text) > MAX_TRIMMED_CHARS:
         return text
-    if "<" in text or role in SYSTEM_ROLES:  # other texts are compared whole
+    # Other texts are compared whole.
+    if "<" in text or text.startswith(FORM_MARK) or role in SYSTEM_ROLES:
         text = compare_as(text, role)
     return text.strip()
 

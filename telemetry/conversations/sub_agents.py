@@ -11,11 +11,15 @@ question verbatim, and somebody else may ask the same meanwhile.
 smolagents puts more words around the text, with the name under which the agent above knows this
 one. So there the text counts together with the name of the tool, and may be the user's question.
 
+CrewAI puts every task into a frame, also one that an agent left to another; the text is then what
+is inside the frame.
+
 Texts are known by keyed digests, in memory alone.
 """
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict, deque
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -61,6 +65,11 @@ MAX_LAST_MESSAGES: Final = 16
 
 MAX_QUESTIONS: Final = 16
 """How many of the user's texts in a request are kept as those that start no sub-agent."""
+
+_CREWAI_TASK: Final = re.compile(
+    r"Current Task: (.*?)\n\nThis is the expected criteria for your final answer: ", re.DOTALL
+)
+"""The beginning of a task by CrewAI 1.15 (``task`` and ``expected_output`` of its prompts)."""
 
 
 class WaitingPrompts:
@@ -188,7 +197,7 @@ def _find_first_text(messages: Sequence[Message]) -> str | None:
     for message in messages[:MAX_FIRST_MESSAGES]:
         for item in list_history_items(message):
             if item.role == USER and item.kind == ItemKind.TEXT:
-                return item.text
+                return _without_frame(item.text)
     return None
 
 
@@ -196,9 +205,17 @@ def _list_user_texts(messages: Sequence[Message]) -> Iterator[str]:
     """Yield the user's texts that are long enough for a prompt, the last ones first."""
     for message in (*messages[: -MAX_LAST_MESSAGES - 1 : -1], *messages[:MAX_FIRST_MESSAGES]):
         for item in list_history_items(message):
-            may_be_prompt = MIN_PROMPT_CHARS <= len(item.text) <= MAX_PROMPT_ARGUMENT_CHARS
-            if item.role == USER and item.kind == ItemKind.TEXT and may_be_prompt:
-                yield item.text
+            if item.role != USER or item.kind != ItemKind.TEXT:
+                continue
+            text = _without_frame(item.text)
+            if MIN_PROMPT_CHARS <= len(text) <= MAX_PROMPT_ARGUMENT_CHARS:
+                yield text
+
+
+def _without_frame(text: str) -> str:
+    """Return what is inside CrewAI's frame, or the text itself."""
+    found = _CREWAI_TASK.match(text)
+    return text if found is None else found[1].strip()
 
 
 def _list_prompts(call: ToolCall, least_chars: int = MIN_PROMPT_CHARS) -> Iterator[str]:

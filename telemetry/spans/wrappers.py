@@ -87,8 +87,16 @@ WRAPPERS: Final = (
     _tag("grok", "user_info"),
     _tag("grok", "attached_files"),
     _tag("grok", "rules", _OPENING),
+    Wrapper(
+        "crewai",
+        "Current Task: ",
+        "\n\nThis is the expected criteria for your final answer: ",
+        _INSIDE,
+    ),
     Wrapper("opencode", "Generate a title for this conversation:", treatment=_OPENING),
     Wrapper("aider", "# *SEARCH/REPLACE block* Rules"),
+    Wrapper("dspy", "Respond with the corresponding output fields, starting with the field `[[ ##"),
+    Wrapper("dspy", "Respond with a JSON object in the following order of fields: `"),
 )
 """Everything that agents are known to put around the user's words."""
 
@@ -212,7 +220,13 @@ def _keep_inside(text: str) -> str:
 
 def _may_be_wrapped(text: str) -> bool:
     """Tell whether a text may have a wrapper; most texts have none of these signs."""
-    return "<" in text or "# *" in text or "--- C" in text or text.startswith(_OPENINGS)
+    return (
+        "<" in text
+        or "# *" in text
+        or "--- C" in text
+        or "Respond with " in text
+        or text.startswith(_SIGNS)
+    )
 
 
 def _is_unknown_wrapper(text: str) -> bool:
@@ -233,6 +247,10 @@ def _match_any(starts: Iterable[str]) -> str:
 
 
 _OPENINGS: Final = tuple(_list_starts(_OPENING))
+_FRAMES: Final = tuple(
+    one.start for one in WRAPPERS if one.treatment is _INSIDE and "<" not in one.start
+)
+_SIGNS: Final = (*_OPENINGS, *_FRAMES, *(f"\n{start}" for start in _FRAMES))
 _BY_START: Final = {one.lead or one.start: one for one in WRAPPERS}
 _REMOVED: Final = _list_starts(Treatment.DROP, Treatment.DROP_FILES)
 _TAGS: Final = [start.removeprefix("<") for start in _REMOVED if start.startswith("<")]

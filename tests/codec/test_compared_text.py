@@ -94,3 +94,28 @@ def test_a_users_text_with_tags_of_thoughts_counts() -> None:
     text = "<think>Where?</think>Look"
     [item] = read("chat.completions", messages=[{"role": "user", "content": text}]).history
     assert item.text == text
+
+
+def text_of_user(content: str) -> list[str]:
+    """What is compared of a user's message in a chat."""
+    message = {"role": "user", "content": content}
+    return [item.text for item in read("chat.completions", messages=[message]).history]
+
+
+CHAT_FORM = (
+    "Respond with the corresponding output fields, starting with the field `[[ ## thought ## ]]` "
+    "(must be formatted as a valid Python str), then `[[ ## answer ## ]]`, and then ending with "
+    "the marker for `[[ ## completed ## ]]`."
+)
+JSON_FORM = (
+    "Respond with a JSON object in the following order of fields: `thought` (must be formatted as "
+    "a valid Python str), then `answer`."
+)
+
+
+@pytest.mark.parametrize("form", [CHAT_FORM, JSON_FORM])
+def test_what_dspy_says_of_the_form_of_an_answer_is_not_compared(form: str) -> None:
+    """It is a message behind results of tools, and the next request does not have it."""
+    assert text_of_user(form) == []
+    for text in (f"Why?\n\n{form}", f"{form} Be brief.", form.replace("`", "'")):
+        assert text_of_user(text) == [text]

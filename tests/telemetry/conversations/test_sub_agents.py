@@ -61,6 +61,32 @@ def test_a_task_may_be_a_message_in_a_list(agents: Agents) -> None:
     assert spans[child].parent_span_id == derive_span_id(first, "tool 0")
 
 
+def frame(task: str) -> str:
+    """A task in CrewAI's words."""
+    return (
+        f"\nCurrent Task: {task}\n\nThis is the expected criteria for your final answer: A list.\n"
+        "you MUST return the actual complete content as the final answer, not a summary."
+    )
+
+
+def test_a_task_may_be_in_the_frame_of_crewai(agents: Agents) -> None:
+    """What is inside the frame was in the arguments of a tool call; no other text is looked for."""
+    first = agents.call(user(frame("Where is it?")), said=delegate("call_a", "call_b"))
+    other = agents.call(user(f"Please: {frame(PROMPT)}"), said=answer("In main"))
+    child = agents.call(user(frame(PROMPT)), said=answer("In main"))
+    spans = {one.span.span_id: one.span for one in agents.see()}
+    assert spans[child].parent_span_id == derive_span_id(first, "tool 0")
+    assert spans[other].parent_span_id is None
+
+
+def test_the_framed_question_of_an_agent_begins_no_sub_agent(agents: Agents) -> None:
+    """A tool that gets the agent's own task verbatim does not take the next crew's call."""
+    agents.call(user(frame(PROMPT)), said=delegate("call_a"))
+    other = agents.call(user(frame(PROMPT)), said=answer("In main"))
+    [span] = [one.span for one in agents.see() if one.span.span_id == other]
+    assert span.parent_span_id is None
+
+
 def test_who_asks_the_same_at_the_same_time_is_no_sub_agent(agents: Agents) -> None:
     """It began before the answer that calls the tool; a later one is one."""
     first = agents.call(user("Where is it?"), said=delegate("call_a"), at=1)

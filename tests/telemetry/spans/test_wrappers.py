@@ -164,6 +164,28 @@ def test_quotes_within_the_words_stay(said: str) -> None:
     assert attributes["input.value"] == '"Fix it"'
 
 
+def test_crewai() -> None:
+    """The task is inside a frame, and the context of a task that was left to another behind it."""
+    frame = (
+        f"\nCurrent Task: {WORDS}\n\nThis is the expected criteria for your final answer: A list.\n"
+        "you MUST return the actual complete content as the final answer, not a summary.\n\n"
+        "This is the context you're working with:\nMain opens the port."
+    )
+    assert ask(user(frame)).preview == TITLE
+    assert ask(user("Current Task: tidy up")).preview == "Current Task: tidy up"
+
+
+def test_dspy() -> None:
+    """Words about the form of the answer stand behind the question, and behind results of tools."""
+    form = (
+        "Respond with the corresponding output fields, starting with the field "
+        "`[[ ## answer ## ]]`, and then ending with the marker for `[[ ## completed ## ]]`."
+    )
+    asked = user(f"[[ ## question ## ]]\n{WORDS}\n\n{form}")
+    assert ask(asked).preview == f"[[ ## question ## ]] {TITLE}"
+    assert find_own_words([form]).text == ""
+
+
 def test_aider() -> None:
     """The rules for its edits stand behind the words, in the same text."""
     rules = "\n\n# *SEARCH/REPLACE block* Rules:\n\nEvery block must use this format."
