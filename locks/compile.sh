@@ -19,6 +19,8 @@ for group in deploy quickstarts clients agents; do
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --upgrade -o "locks/$group.txt"
 done
 for framework in locks/frameworks/*.in; do
-    "$uv" pip compile "$framework" --universal --python-version 3.11 --generate-hashes \
+    without=${framework%.in}.without  # what it would bring, and no test needs
+    [ -e "$without" ] || without=/dev/null
+    "$uv" pip compile "$framework" --overrides "$without" --universal --python-version 3.11 --generate-hashes \
         --no-emit-index-url --no-emit-find-links --no-annotate --no-header --quiet --upgrade -o "${framework%.in}.txt"
 done

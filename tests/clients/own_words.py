@@ -19,8 +19,11 @@ __all__ = ("QUIET", "run_agents", "run_program", "write_command")
 _ROOT = Path(__file__).parents[2]
 
 QUIET = {
+    "CREWAI_DISABLE_TELEMETRY": "true",
+    "CREWAI_TRACING_ENABLED": "false",
     "HAYSTACK_TELEMETRY_ENABLED": "False",
     "LANGSMITH_TRACING": "false",
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # DSPy brings LiteLLM, which would fetch prices
 }
 """Libraries report nothing of their own to their makers."""
 

@@ -1,7 +1,8 @@
 """Frameworks for agents, each in its own environment: runs are what their own records say.
 
-Haystack and LangChain for Node trace their agents, calls and tools, LangGraph calls back,
-LlamaIndex has events, smolagents' agents remember their steps, and Instructor calls hooks.
+AutoGen returns messages, CrewAI and LlamaIndex have events, DSPy a history, smolagents' agents
+remember their steps, Haystack and LangChain for Node trace, LangGraph calls back, and Instructor
+calls hooks.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from tests.run_trees import Node
 
 FRAMEWORKS = {
+    "autogen": ("plain", "streamed"),
+    "crewai": ("plain", "streamed"),
+    "dspy": ("plain",),
     "haystack": ("plain", "streamed"),
     "langgraph": ("plain", "streamed"),
     "llamaindex": ("plain", "streamed"),

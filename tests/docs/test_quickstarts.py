@@ -100,6 +100,9 @@ WITH_LIBRARIES = (
 )
 
 FRAMEWORKS = (
+    Quickstart(name="autogen", lane="frameworks/autogen"),
+    Quickstart(name="crewai", lane="frameworks/crewai"),
+    Quickstart(name="dspy", lane="frameworks/dspy"),
     Quickstart(name="haystack", lane="frameworks/haystack"),
     Quickstart(name="instructor", lane="frameworks/instructor"),
     Quickstart(name="langchain-js", lane="frameworks/langchain-js", is_node=True),
