@@ -55,7 +55,9 @@ def read_history(question: str, turns: list[dict[str, Any]]) -> Node:
             result = results[call.id]
             told = result if isinstance(result, str) else json.dumps(result)
             below.append(tool_of(call.name, call.args, told))
-    return run_of(f"[[ ## question ## ]]\n{question}", None, *below)
+    [last] = turns[-1]["tool_calls"].tool_calls
+    said = f"{last.name}({json.dumps(last.args)})"
+    return run_of(f"[[ ## question ## ]]\n{question}", said, *below)
 
 
 async def thank(model: Any, history: Any) -> Node:
