@@ -17,7 +17,6 @@ The parsing is bounded (R5): :data:`MAX_CALLS_CHARS`.
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,7 +25,7 @@ import msgspec.structs
 
 from codec.compared_text import SYSTEM_ROLES
 from codec.parts import Other, Text, ToolCall, ToolResult
-from codec.text.jsontext import decode_json
+from codec.text.python_notation import decode_python, unescape_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,16 +93,6 @@ _TOOL_ERROR: Final = re.compile(
 )
 """The beginning of an error of a tool. Other errors are the agent's, such as an answer that it
 cannot parse."""
-
-_TOKEN: Final = re.compile(
-    r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)"|\b(?:True|False|None)\b""",
-    re.DOTALL,
-)
-"""What differs from JSON in a list that Python wrote. Python's own parser is not for texts of
-strangers: deep ones overflow the stack of a thread."""
-_WORDS: Final = {"True": "true", "False": "false", "None": "null"}
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.?))", re.DOTALL)
-_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 _CODE: Final = re.compile(
     r"<code>(.*?)(?:</code>|\Z)|```(?:python|py)\n(.*?)(?:\n```|<end_code>|\Z)", re.DOTALL
@@ -219,7 +208,7 @@ def find_delegations(code: str) -> Iterator[tuple[str, str]]:
     for found in _DELEGATION.finditer(code):
         quotes = 3 if found[2].startswith('"""') else 1
         with contextlib.suppress(ValueError):
-            yield found[1], _unescape(found[2][quotes:-quotes])
+            yield found[1], unescape_python(found[2][quotes:-quotes])
 
 
 def find_code(text: str) -> str | None:
@@ -286,37 +275,9 @@ def _parse_calls(listed: str) -> list[ToolCall]:
     if not listed.startswith("[{'id': "):
         return []
     try:
-        return [_read_call(one) for one in decode_json(_TOKEN.sub(_write_json, listed))]
+        return [_read_call(one) for one in decode_python(listed)]
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError):
         return []
-
-
-def _write_json(found: re.Match[str]) -> str:
-    """Write a token of Python's as JSON.
-
-    Raises:
-        ValueError: it has an escape that ``repr`` does not write.
-    """
-    body = found["single"] if found["double"] is None else found["double"]
-    return _WORDS[found[0]] if body is None else json.dumps(_unescape(body))
-
-
-def _unescape(body: str) -> str:
-    """Return what a string of Python's says, without its quotes.
-
-    Raises:
-        ValueError: it has an escape that ``repr`` does not write.
-    """
-    return _ESCAPE.sub(_read_escape, body) if "\\" in body else body
-
-
-def _read_escape(found: re.Match[str]) -> str:
-    code = found[1] or found[2] or found[3]
-    if code:
-        return chr(int(code, 16))
-    if found[4] not in _ESCAPED:
-        raise ValueError("no escape of repr")
-    return _ESCAPED[found[4]]
 
 
 def _read_call(call: Any) -> ToolCall:

@@ -9,8 +9,10 @@ events, lines and values, wherever the network cut its bytes; :mod:`~codec.text.
 recognises events that are alike. :mod:`codec.text.scan` finds members of a body without decoding
 it, also where the body lies in :mod:`~codec.text.blocks`; :mod:`~codec.text.multipart` reads the
 fields of a form while it passes. :mod:`codec.text.base64_text` shortens inline media,
-:mod:`~codec.text.pictures` decodes pictures, :mod:`~codec.text.integers` reads counts.
+:mod:`~codec.text.pictures` decodes pictures, :mod:`~codec.text.integers` reads counts,
+:mod:`~codec.text.python_notation` what Python's ``repr`` wrote.
 
 Doors: ``base64_text``, ``blocks``, ``event_frame``, ``integers``, ``json_size``, ``json_stream``,
-``jsontext``, ``lines``, ``multipart``, ``nesting``, ``pictures``, ``scan``, ``sse``.
+``jsontext``, ``lines``, ``multipart``, ``nesting``, ``pictures``, ``python_notation``, ``scan``,
+``sse``.
 """
