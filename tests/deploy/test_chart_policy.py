@@ -38,6 +38,9 @@ RESTRICTED_VOLUMES = {
 }  # fmt: skip
 """The types of volumes that the restricted profile allows."""
 
+NAMES_OF_HEADERS = {"SPANTAP_HEADERS", "SPANTAP_RECORD_HEADERS"}
+"""Variables with names of headers, not with their values."""
+
 
 def needed_on_disk(variables: Mapping[str, str], damaged: int = 1) -> int:
     """What the store's volume may come to hold, in bytes: see docs/kubernetes.md."""
