@@ -30,6 +30,7 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
+from codec.observations import read_observations
 from telemetry.attribute_values import clean_text
 from telemetry.fact import OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
@@ -151,14 +152,16 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     new_messages = len(messages) if shows_messages else None
     purpose = step = None
     if messages:
-        preview, is_new = find_user_text(messages, get, fold_words)
+        told = read_observations(messages)
+        preview, is_new = find_user_text(messages, told, get, fold_words)
         request, metadata = exchange.request, context.metadata
         if request is None or not (shows_all or not mask.hides_input_text):
             purpose = find_named_purpose(metadata)  # what is hidden gives no sign
         else:
             purpose = find_purpose(request, metadata, messages)
         if purpose is not None or not is_new:
-            step = describe_step(purpose, messages, said, get, mask)
+            is_told = told is not messages
+            step = describe_step(purpose, told, said, get, mask, is_told=is_told)
     else:
         preview = fold_first(api.first_text, get)
     if api.noun:

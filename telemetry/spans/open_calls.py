@@ -14,6 +14,7 @@ from openinference.semconv.trace import SpanAttributes
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
+from codec.observations import read_observations
 from codec.parts import Refusal, Text
 from telemetry.attribute_values import clean_attributes
 from telemetry.observing.client_headers import read_caller
@@ -98,13 +99,15 @@ def _find_new(request: Asked, exchange: OpenExchange, rules: SpanRules) -> str |
     if not messages:
         return api.noun or None
     get = _ShownMessages(messages, mask)
-    words = find_user_text(messages, get, fold_words)
+    told = read_observations(messages)
+    words = find_user_text(messages, told, get, fold_words)
     if api.noun:
         return describe_work(api.noun, words.shown, None, get, mask)
     purpose = find_purpose(request, {}, messages)
     if purpose is None and words.is_new:
         return words.shown
-    return describe_step(purpose, messages, None, get, mask) or words.shown
+    is_told = told is not messages
+    return describe_step(purpose, told, None, get, mask, is_told=is_told) or words.shown
 
 
 def _get_nothing(_: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
 
-from codec.observations import CODE_TOOL, find_code, read_observations
+from codec.observations import CODE_TOOL, find_code
 from codec.parts import ToolResult
 from codec.text.jsontext import decode_json
 from telemetry.attribute_values import clean_text
@@ -64,19 +64,28 @@ _PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MU
 
 
 def describe_step(
-    purpose: str | None, messages: Sequence[Message], said: Said | None, get: Get, mask: Mask
+    purpose: str | None,
+    messages: Sequence[Message],
+    said: Said | None,
+    get: Get,
+    mask: Mask,
+    *,
+    is_told: bool,
 ) -> str | None:
     """Describe what a call brought and what its answer did; ``None`` if nothing may be shown.
 
     Args:
         purpose: of a helper call.
-        messages: those of the request, as they were read.
+        messages: those of the request, with the calls and results that they tell of in texts.
         said: the answer, if it may be shown.
         get: returns attributes of the span.
         mask: the span's.
+        is_told: there are such calls or results (:mod:`codec.observations`).
     """
-    brought = purpose or ("" if mask.hides_input_messages else _show_results(messages, get, mask))
-    did = "" if said is None else _show_answer(messages, said, get)
+    brought = purpose or ""
+    if not brought and not mask.hides_input_messages:
+        brought = _show_results(messages, get, mask, is_told=is_told)
+    did = "" if said is None else _show_answer(said, get, is_told=is_told)
     if not did:
         return _finish(brought)
     return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
@@ -95,7 +104,9 @@ def describe_work(
         mask: the span's.
     """
     about = f'{noun} "{_cut(asked, MAX_VALUE_CHARS)}"' if asked else noun
-    did = "" if said is None else _show_answer((), said, get) or _show_finding(said, mask)
+    did = ""
+    if said is not None:
+        did = _show_answer(said, get, is_told=False) or _show_finding(said, mask)
     return _finish(f"{about}{_ARROW}{did}" if did else about)
 
 
@@ -109,16 +120,15 @@ def _finish(line: str) -> str | None:
     return clean_text(_cut(line, MAX_PREVIEW_CHARS)) or None
 
 
-def _show_results(messages: Sequence[Message], get: Get, mask: Mask) -> str:
+def _show_results(messages: Sequence[Message], get: Get, mask: Mask, *, is_told: bool) -> str:
     """Name the tools whose results stand behind the last answer, in the order of the request."""
-    read = read_observations(messages)
-    hides_names = read is not messages and mask.hides_input_text  # they are in a text
+    hides_names = is_told and mask.hides_input_text  # they are in a text
     results: list[tuple[ToolResult, str | None]] = []
     names: dict[str | None, str | None] = {}
     is_answer = False
     last = len(messages) - 1
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
-        message = read[position]
+        message = messages[position]
         if message.role in ANSWERERS:
             is_answer = True
             for at, call in enumerate(message.tool_calls):
@@ -128,7 +138,7 @@ def _show_results(messages: Sequence[Message], get: Get, mask: Mask) -> str:
         else:
             parts = reversed(message.parts)
             results += [(part, message.name) for part in parts if isinstance(part, ToolResult)]
-    if read is not messages and results and results[0][0].id is None:
+    if is_told and results and results[0][0].id is None:
         del results[1:]  # before the last error are those of earlier steps
     counts: dict[str, int] = {}
     for result, own in reversed(results):
@@ -140,7 +150,7 @@ def _show_results(messages: Sequence[Message], get: Get, mask: Mask) -> str:
     return _join(key if count == 1 else f"{key} ({count})" for key, count in counts.items())
 
 
-def _show_answer(messages: Sequence[Message], said: Said, get: Get) -> str:
+def _show_answer(said: Said, get: Get, *, is_told: bool) -> str:
     """Say what an answer does: its calls, else the beginning of its text."""
     calls = [one for one in list_shown_calls(said, get) if one.call.type and one.name]
     if calls:
@@ -148,7 +158,7 @@ def _show_answer(messages: Sequence[Message], said: Said, get: Get) -> str:
     text = find_answer_text(said.answers, get)
     if not text or text == REDACTED:
         return ""
-    if read_observations(messages) is not messages and (code := find_code(text)) is not None:
+    if is_told and (code := find_code(text)) is not None:
         return describe_call(CODE_TOOL, code) or ""
     if text.startswith("{") and (value := _find_telling(text)):  # JSON that was asked for
         text = value

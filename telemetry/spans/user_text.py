@@ -16,7 +16,7 @@ from openinference.semconv.trace import (
     SpanAttributes,
 )
 
-from codec.observations import find_task, has_words, read_observations
+from codec.observations import find_task, has_words
 from codec.parts import Other, ToolResult
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.wrappers import Room, find_own_words
@@ -58,24 +58,27 @@ class UserText(NamedTuple):
 
 
 def find_user_text(
-    messages: Sequence[Message], get: Get, show: Callable[[str], str | None]
+    messages: Sequence[Message],
+    told: Sequence[Message],
+    get: Get,
+    show: Callable[[str], str | None],
 ) -> UserText:
     """Find the user's newest text.
 
     Args:
-        messages: the messages of the request, as they were read.
+        messages: the messages of the request.
+        told: what :func:`codec.observations.read_observations` makes of them.
         get: returns the span's attributes of them.
         show: turns a text into the result; if it returns ``None``, an older text is searched for.
     """
     last = len(messages) - 1
-    read = read_observations(messages)
-    is_told = read is not messages
+    is_told = told is not messages
     is_behind, is_new = True, False
     room = Room()
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role == "user":
-            if is_told and not has_words(read[position]):
+            if is_told and not has_words(told[position]):
                 continue
             texts = _read_texts(f"{_MESSAGES}.{position}", message, get)
             if is_told and texts:

@@ -29,6 +29,7 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.api import Content
+from codec.observations import read_observations
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
@@ -150,7 +151,7 @@ def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | No
 
 def find_asked_text(messages: Sequence[Message], get: Get) -> str | None:
     """Find the user's newest text, without what agents put around it."""
-    return find_user_text(messages, get, _read_user).shown
+    return find_user_text(messages, read_observations(messages), get, _read_user).shown
 
 
 def find_answer_text(answers: Sequence[Answer], get: Get) -> str | None:
