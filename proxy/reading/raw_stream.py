@@ -50,31 +50,32 @@ def walk_lines(answer: RawAnswer) -> Iterator[StreamLine]:
         yield from _count(answer)
         return
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
-    begun: StreamLine | None = None
+    begun: tuple[int, int | None] = (answer.first_ns, 0)  # time and wait of an unfinished line
+    texts: list[str] = []  # what has come of it
     last_ns = answer.first_ns
     for at_ns, data in _walk_reads(answer):
         text = decode(decoder.feed(data))
         if not text:  # a coding keeps what it has not finished
             continue
         wait_ns, last_ns = at_ns - last_ns, at_ns
-        if begun is not None and wait_ns >= MIN_PAUSE_NS:
-            yield begun
-            begun = None
+        if texts and wait_ns >= MIN_PAUSE_NS:
+            yield StreamLine(*begun, "".join(texts))
+            texts = []
         known_wait_ns: int | None = wait_ns
         *lines, rest = text.split("\n")
         for line in lines:
-            if begun is None:
+            if texts:
+                yield StreamLine(*begun, "".join((*texts, line)))
+                texts = []
+            else:
                 yield StreamLine(at_ns, known_wait_ns, line)
                 known_wait_ns = None
-            else:
-                yield begun._replace(text=f"{begun.text}{line}")
-                begun = None
-        if rest and begun is not None:
-            begun = begun._replace(text=f"{begun.text}{rest}")
-        elif rest:
-            begun = StreamLine(at_ns, known_wait_ns, rest)
-    if begun is not None:
-        yield begun
+        if rest and not texts:
+            begun = at_ns, known_wait_ns
+        if rest:
+            texts.append(rest)
+    if texts:
+        yield StreamLine(*begun, "".join(texts))
 
 
 def measure_time(answer: RawAnswer) -> int:

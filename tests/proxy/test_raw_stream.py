@@ -12,7 +12,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from proxy.reading.raw_stream import StreamLine, measure_time, walk_lines
-from telemetry.raw_answer import RawAnswer
+from telemetry.raw_answer import MAX_RAW_READS, RawAnswer
 from telemetry.reading.stored_calls import open_calls
 from telemetry.service import TelemetryService
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -73,6 +73,13 @@ def test_a_line_of_several_reads_is_one_unless_it_paused() -> None:
         (1009, 1000, ": 2"),
         (1010, 1, "x"),
     ]
+
+
+def test_a_line_may_come_in_as_many_reads_as_are_kept() -> None:
+    """JSON without line ends is one line, however small its reads were."""
+    answer = make_answer(*[(at // 100, b"%015d," % at) for at in range(MAX_RAW_READS)])
+    [line] = walk_lines(answer)
+    assert line == StreamLine(START_NS, 0, answer.body.decode())
 
 
 def test_a_character_may_be_cut_by_a_read() -> None:
