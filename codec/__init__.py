@@ -5,12 +5,13 @@ answer, whole or streamed, into the record of a call (:mod:`codec.asked`, :mod:`
 has one shape for all APIs. :mod:`codec.text` finds JSON and events in the bytes, and
 :mod:`codec.chat` joins the chunks of chats.
 
-The product uses these modules. Doors: ``apis``, ``asked``, ``charges``, ``chat``,
-``compared_text``, ``cost``, ``errors``, ``growing_text``, ``history_items``, ``history_states``,
-``members``, ``no_answer``, ``observations``, ``parts``, ``rankings``, ``rate_limits``, ``said``,
-``text``, ``tools``, ``usage``, ``usage_option``, ``verdicts``, ``_version``, and for library users
-``compat``, ``dialects``, ``events``, ``generator``, ``token_logprobs``, ``values``, ``wire``.
-Library users import the names below from the package itself.
+The product uses these modules. Doors: ``agent_code``, ``apis``, ``asked``, ``charges``,
+``chat``, ``compared_text``, ``cost``, ``errors``, ``growing_text``, ``history_items``,
+``history_states``, ``members``, ``no_answer``, ``observations``, ``parts``, ``rankings``,
+``rate_limits``, ``said``, ``text``, ``tools``, ``usage``, ``usage_option``, ``verdicts``,
+``_version``, and for library users ``compat``, ``dialects``, ``events``, ``generator``,
+``token_logprobs``, ``values``, ``wire``. Library users import the names below from the package
+itself.
 
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.

@@ -1,10 +1,11 @@
-"""Tools that a client tells of in texts: smolagents sends neither calls nor results as such.
+"""Tools in texts: smolagents sends neither calls nor results as such.
 
 Its agents write the calls that they ran into the assistant's text, as a list in Python's notation
-behind ``Calling tools:``, and their results into the user's text behind ``Observation:``. Results
-of calls that were made together are one text. If a tool failed, its call is not repeated at all,
+behind ``Calling tools:``, and their results into the user's text behind ``Observation:``. Calls
+that were made together have one text as their result. If a tool failed, its call is not repeated,
 and the user's text has a block ``Error:``. Blocks in a row are one message, so the user's next task
-(``New task:``) may stand behind an observation.
+(``New task:``) may stand behind an observation. Code of agents that act by code is in
+:mod:`codec.agent_code`.
 
 A user may write such words, too. So a request is read in this way only if the user's first text
 begins with ``New task:``; an observation counts only behind calls, and an error only with the
@@ -16,16 +17,16 @@ The parsing is bounded (R5): :data:`MAX_CALLS_CHARS`.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 import msgspec.structs
 
+from codec.agent_code import CODE_TOOL, FINAL_TOOL, cut_code_end, may_be_final
 from codec.compared_text import SYSTEM_ROLES
 from codec.parts import Other, Text, ToolCall, ToolResult
-from codec.text.python_notation import decode_python, unescape_python
+from codec.text.jsontext import compact_text
+from codec.text.python_notation import decode_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,26 +34,15 @@ if TYPE_CHECKING:
     from codec.parts import Message, Part
 
 __all__ = (
-    "CODE_TOOL",
-    "FINAL_TOOL",
     "PROMPT_FOR_ANSWER",
     "PROMPT_FOR_PLAN",
-    "find_code",
-    "find_delegations",
     "find_own_prompt",
     "find_task",
     "find_told_task",
     "has_words",
-    "make_code_call",
     "read_observations",
     "repeat_answer",
 )
-
-FINAL_TOOL: Final = "final_answer"
-"""The tool with which an agent gives its answer."""
-
-CODE_TOOL: Final = "python_interpreter"
-"""The tool that runs the code of an agent that acts by code."""
 
 MAX_CALLS_CHARS: Final = 1_048_576
 """How many characters of a request are parsed as lists of calls; lists beyond stay texts."""
@@ -94,26 +84,11 @@ _TOOL_ERROR: Final = re.compile(
 """The beginning of an error of a tool. Other errors are the agent's, such as an answer that it
 cannot parse."""
 
-_CODE: Final = re.compile(
-    r"<code>(.*?)(?:</code>|\Z)|```(?:python|py)\n(.*?)(?:\n```|<end_code>|\Z)", re.DOTALL
-)
-_FINAL_CALL: Final = re.compile(rf"\b{FINAL_TOOL}\s*\(")
-_CODE_END: Final = "</code>"
-
-_DELEGATION: Final = re.compile(
-    r"\b([A-Za-z_]\w{0,255})\(\s*+(?:task\s*+=\s*+)?"
-    r"""(\"{3}(?:[^\\"]|\\.|"(?!""))*+\"{3}|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')""",
-    re.DOTALL,
-)
-"""A call of a name with a text: ``pilot("Find out ...")``."""
-
 _MANAGED: Final = re.compile(
     r"You're a helpful agent named '(?P<name>[^'\n]*)'\.\n"
     r"You have been submitted this task by your manager\.\n---\nTask:\n"
 )
 _MANAGED_END: Final = "\n---\nYou're helping your manager solve a wider task:"
-
-_encode = msgspec.json.Encoder().encode
 
 
 def read_observations(messages: Sequence[Message]) -> Sequence[Message]:
@@ -126,7 +101,7 @@ def read_observations(messages: Sequence[Message]) -> Sequence[Message]:
         As many messages, each in its place, with the calls and results as parts; `messages`
         themselves if this is no request of smolagents'.
     """
-    begin = 0  # every call comes here several times
+    begin = 0
     while begin < len(messages) and messages[begin].role in SYSTEM_ROLES:
         begin += 1
     if begin == len(messages) or not _begins_with_task(messages[begin]):
@@ -188,7 +163,7 @@ def find_told_task(text: str) -> tuple[str, str] | None:
 
 
 def find_own_prompt(messages: Sequence[Message]) -> str | None:
-    """Find what the agent itself asks at the end of its request: for a plan, or for an answer.
+    """Find what the agent itself asks for at the end of its request: a plan, or an answer.
 
     Args:
         messages: those of the request, as :func:`read_observations` returned them.
@@ -203,29 +178,6 @@ def find_own_prompt(messages: Sequence[Message]) -> str | None:
     return next((one for one in _PROMPTS if text.startswith(one)), None)
 
 
-def find_delegations(code: str) -> Iterator[tuple[str, str]]:
-    """Yield what code gives to other agents: each name that it calls with a text, and the text."""
-    for found in _DELEGATION.finditer(code):
-        quotes = 3 if found[2].startswith('"""') else 1
-        with contextlib.suppress(ValueError):
-            yield found[1], unescape_python(found[2][quotes:-quotes])
-
-
-def find_code(text: str) -> str | None:
-    r"""Find the code in an answer of an agent that acts by code; ``None`` if there is none.
-
-    >>> find_code("Thought: add.\n<code>\nprint(1 + 1)\n")
-    'print(1 + 1)'
-    """
-    blocks = [(found[1] or found[2] or "").strip() for found in _CODE.finditer(text)]
-    return "\n\n".join(blocks) if blocks else None
-
-
-def make_code_call(code: str) -> ToolCall:
-    """Make the call that runs code."""
-    return ToolCall(name=CODE_TOOL, arguments=code, type="custom")
-
-
 def repeat_answer(message: Message, *calls: ToolCall) -> Message:
     """Return the message of an answer as :func:`read_observations` will read it from a request.
 
@@ -234,7 +186,7 @@ def repeat_answer(message: Message, *calls: ToolCall) -> Message:
         calls: those of code in its text.
     """
     said = [
-        part if (text := _text_of(part)) is None else Text(_cut_code_end(text))
+        part if (text := _text_of(part)) is None else Text(cut_code_end(text))
         for part in message.parts
     ]
     return msgspec.structs.replace(message, content=(*said, *calls))
@@ -261,13 +213,8 @@ def _read_answer(text: str, room: int) -> list[Part]:
     fits = len(text) <= room and len(listed) <= MAX_LIST_CHARS
     if mark and (not said or said[-1] == "\n") and fits:
         calls = _parse_calls(listed)
-    said = _cut_code_end(said if calls else text)
+    said = cut_code_end(said if calls else text)
     return [Text(said), *calls] if said or not calls else [*calls]
-
-
-def _cut_code_end(text: str) -> str:
-    """Cut off the tag that ends code: a model stops before it, and the agent adds it."""
-    return text.rstrip().removesuffix(_CODE_END) if _CODE_END in text else text.rstrip()
 
 
 def _parse_calls(listed: str) -> list[ToolCall]:
@@ -276,7 +223,7 @@ def _parse_calls(listed: str) -> list[ToolCall]:
         return []
     try:
         return [_read_call(one) for one in decode_python(listed)]
-    except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         return []
 
 
@@ -284,7 +231,7 @@ def _read_call(call: Any) -> ToolCall:
     """Read a call.
 
     Raises:
-        KeyError, TypeError: it is none.
+        KeyError, TypeError: it is not a call.
     """
     function = call["function"]
     name, arguments, call_id = function["name"], function["arguments"], call["id"]
@@ -292,7 +239,7 @@ def _read_call(call: Any) -> ToolCall:
         raise TypeError("no call")
     if name == CODE_TOOL and type(arguments) is str:
         return ToolCall(id=call_id, name=name, arguments=arguments, type="custom")
-    text = arguments if type(arguments) is str else _encode(arguments).decode()
+    text = arguments if type(arguments) is str else compact_text(arguments)
     return ToolCall(id=call_id, name=name, arguments=text)
 
 
@@ -326,7 +273,7 @@ def _read_block(block: str, calls: Sequence[ToolCall]) -> Iterator[Part]:
         yield Text(own.removeprefix(_TASK))
     elif own.startswith(_OBSERVATION) and calls:
         observed, task = own.removeprefix(_OBSERVATION), ""
-        if any(map(_may_be_final, calls)):
+        if any(map(may_be_final, calls)):
             observed, _, task = observed.partition(f"\n{_TASK}")
         yield from _share(observed, calls)
         yield from [Text(task)] if task else []
@@ -336,12 +283,6 @@ def _read_block(block: str, calls: Sequence[ToolCall]) -> Iterator[Part]:
         own, prompts = "", []
         yield Text(block)
     yield from map(Other, prompts)
-
-
-def _may_be_final(call: ToolCall) -> bool:
-    if call.name == CODE_TOOL:
-        return _FINAL_CALL.search(call.arguments) is not None
-    return call.name == FINAL_TOOL
 
 
 def _share(text: str, calls: Sequence[ToolCall], *, is_error: bool = False) -> Iterator[Part]:

@@ -17,7 +17,9 @@ _TOKEN: Final = re.compile(
 )
 """What differs from JSON."""
 _WORDS: Final = {"True": "true", "False": "false", "None": "null"}
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8})|(.?))", re.DOTALL)
+_ESCAPE: Final = re.compile(
+    r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00[01][0-9a-f]{5})|(.?))", re.DOTALL
+)
 _ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 
@@ -25,9 +27,7 @@ def decode_python(text: str) -> Any:
     """Decode what ``repr`` wrote of a value of JSON.
 
     Raises:
-        ValueError: it is no such value.
-        msgspec.MsgspecError: the same.
-        RecursionError: it is too deep.
+        ValueError: it is no such value, or nested too deeply.
 
     >>> decode_python("{'a': [None, True, 1.5]}")
     {'a': [None, True, 1.5]}

@@ -9,13 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from codec.observations import (
-    FINAL_TOOL,
-    PROMPT_FOR_ANSWER,
-    find_code,
-    find_own_prompt,
-    make_code_call,
-)
+from codec.agent_code import FINAL_TOOL, find_code, make_code_call
+from codec.observations import PROMPT_FOR_ANSWER, find_own_prompt
 from codec.parts import Text
 
 if TYPE_CHECKING:

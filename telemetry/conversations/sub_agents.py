@@ -26,9 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from codec.agent_code import CODE_TOOL, find_delegations
 from codec.history_items import USER, ItemKind, list_history_items
 from codec.members import object_of
-from codec.observations import CODE_TOOL, find_delegations, find_told_task
+from codec.observations import find_told_task
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
 
-from codec.observations import CODE_TOOL, find_code
+from codec.agent_code import CODE_TOOL, find_code
 from codec.parts import ToolResult
 from codec.text.jsontext import decode_json
 from telemetry.attribute_values import clean_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from codec.agent_code import find_code
 from codec.members import object_of
-from codec.observations import find_code
 from codec.text.jsontext import decode_json
 from telemetry.attribute_values import json_text
 from telemetry.spans.run_texts import ShownCall, list_shown_calls

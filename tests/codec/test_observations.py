@@ -13,8 +13,6 @@ from codec.apis.table import get_api
 from codec.observations import (
     PROMPT_FOR_ANSWER,
     PROMPT_FOR_PLAN,
-    find_code,
-    find_delegations,
     find_own_prompt,
     find_task,
     find_told_task,
@@ -145,6 +143,8 @@ def test_a_user_who_writes_such_words_behind_an_answer_says_them(text: str) -> N
         "[{'id': " + "-" * 50_000 + "1}]",
         "[{'id': " + "f'{" * 10_000,
         "[{'id': '\0'}]",
+        "[{'id': 'c1', 'function': {'name': 'a', 'arguments': '\\U80000000'}}]",
+        "[{'id': 'c1', 'function': {'name': 'a', 'arguments': '\\U00110000'}}]",
         "[{'id': '\\ud800', 'type': 'function', 'function': {'name': 'a', 'arguments': 1}}] x",
     ],
 )
@@ -292,23 +292,6 @@ def test_a_task_from_above_has_the_agents_name() -> None:
     assert isinstance(text, Text)
     assert find_told_task(text.text) == ("How deep?\n---\nQuick.", "pilot")
     assert find_told_task("You're a helpful agent named 'pilot'.") is None
-
-
-def test_code_is_found_between_its_tags() -> None:
-    """The last tag is where the model stops."""
-    assert find_code("a\n<code>\nx = 1\n</code>\nb\n<code>\ny = 2") == "x = 1\n\ny = 2"
-    assert find_code("```python\nx = 1\n```\nb") == "x = 1"
-    assert find_code("I do not know.") is None
-
-
-def test_code_gives_tasks_to_agents() -> None:
-    """By position or by name."""
-    code = 'a = pilot("How deep?")\nb = pilot(task=\'It\\\'s \\nlate\')\nc("""x "y" z""")\nd(1)'
-    assert [*find_delegations(code)] == [
-        ("pilot", "How deep?"),
-        ("pilot", "It's \nlate"),
-        ("c", 'x "y" z'),
-    ]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text() | BLOCKS)))
