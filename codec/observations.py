@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 __all__ = (
     "PROMPT_FOR_ANSWER",
     "PROMPT_FOR_PLAN",
+    "find_delegated_task",
     "find_own_prompt",
     "find_task",
-    "find_told_task",
     "has_words",
     "read_observations",
     "repeat_answer",
@@ -135,8 +135,8 @@ def find_task(text: str) -> str:
     calls = [ToolCall(name=FINAL_TOOL)]
     words = [part.text for part in _read_user(text, calls) if isinstance(part, Text)]
     task = words[-1] if words else text
-    told = find_told_task(task)
-    return task if told is None else told[0]
+    delegated = find_delegated_task(task)
+    return task if delegated is None else delegated[0]
 
 
 def has_words(message: Message) -> bool:
@@ -151,7 +151,7 @@ def has_words(message: Message) -> bool:
     return not any(isinstance(part, (ToolResult, Other)) for part in parts)
 
 
-def find_told_task(text: str) -> tuple[str, str] | None:
+def find_delegated_task(text: str) -> tuple[str, str] | None:
     """Find the task that an agent got from the agent above it, and the name that it has there.
 
     Args:

@@ -126,7 +126,7 @@ class ContinuationFinder:
             more_keys = self._list_others_ids(request)
         else:
             # The step after a plan continues from where the plan did.
-            is_aside = request.is_told and find_own_prompt(request.told) == PROMPT_FOR_PLAN
+            is_aside = request.has_text_tools and find_own_prompt(request.parsed) == PROMPT_FOR_PLAN
             more_keys = self._note_successor(call, request, failed=failed or is_aside)
         failed_ns = end_ns if failed else None
         self._remember(
@@ -151,8 +151,8 @@ class ContinuationFinder:
         if len(messages) > MAX_HISTORY_ITEMS or (scope is None and strangers is None):
             return None
         messages = [*messages]  # read once, for all uses
-        told = read_observations(messages)
-        items = read_history_items(told)
+        parsed = read_observations(messages)
+        items = read_history_items(parsed)
         if items is None:
             return None
         states = self._digests.go_on(self._find_start(asked), items.history)
@@ -162,7 +162,7 @@ class ContinuationFinder:
         # All calls of a program share one object.
         system = self._systems.setdefault(system, system)
         scope = scope or NO_SCOPE
-        return ComparableRequest(scope, strangers, system, messages, told, items, states)
+        return ComparableRequest(scope, strangers, system, messages, parsed, items, states)
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
         """Find the states before a history.
@@ -228,7 +228,7 @@ class ContinuationFinder:
         for items in answers:
             if items:
                 keys += self._answers.list_keys(items, history, states, scope)
-            if items and request.is_told:
+            if items and request.has_text_tools:
                 keys += self._answers.list_failed_keys(items, states, scope)
         if more_keys:
             said_nothing = not any(answers)  # perhaps the history was too long, and is cut next
@@ -288,8 +288,8 @@ def _list_answers(asked: Asked, said: Said, request: ComparableRequest) -> list[
     answers = said.answers
     if len(answers) == 1:  # as most of the time
         message = answers[0].message
-        if request.is_told:
-            call = find_code_call(asked, request.told, said)
+        if request.has_text_tools:
+            call = find_code_call(asked, request.parsed, said)
             message = repeat_answer(message, *([] if call is None else [call]))
         return [list_history_items(message)]
     choices = said.choices_of_answers

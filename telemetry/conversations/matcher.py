@@ -71,7 +71,7 @@ class ComparableRequest(NamedTuple):
             searched.
         system: a digest of the system messages.
         messages: the messages of the request.
-        told: the same, with calls and results that are told in texts
+        parsed: the same, with the calls and results in their texts parsed
             (:mod:`codec.observations`); `messages` itself if there are none.
         items: the items of these messages.
         states: the states of the history.
@@ -81,14 +81,14 @@ class ComparableRequest(NamedTuple):
     strangers: bytes | None
     system: bytes
     messages: Sequence[Message]
-    told: Sequence[Message]
+    parsed: Sequence[Message]
     items: RequestItems
     states: States
 
     @property
-    def is_told(self) -> bool:
-        """Whether the messages tell of tools in texts."""
-        return self.told is not self.messages
+    def has_text_tools(self) -> bool:
+        """Whether there are such calls or results in the texts."""
+        return self.parsed is not self.messages
 
     @property
     def history(self) -> Sequence[HistoryItem]:
@@ -140,7 +140,7 @@ class Matcher:
             # A client may have given ids to an answer that had none.
             found = self._find_state(Rule.STATE_NO_IDS, AFTER, request, bare, found)
         found = self._find_request(request, origin, start_ns, found)
-        if request.is_told:
+        if request.has_text_tools:
             found = self._find_failed_step(request, found)
         found = found or self._find_window(request, origin)
         return None if found is None else self._leave_out_others(found, request)

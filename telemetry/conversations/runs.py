@@ -162,14 +162,14 @@ class Runs:
         if not exchange.identity.is_root:  # a client that sends a ``traceparent`` has its own spans
             return NO_STEP
         asked, said = exchange.request, exchange.response
-        is_told = request is not None and request.is_told
+        has_text_tools = request is not None and request.has_text_tools
         called = () if said is None or failed else said.tool_calls
-        if not called and continuation.run is None and not self._prompts and not is_told:
+        if not called and continuation.run is None and not self._prompts and not has_text_tools:
             return NO_STEP  # as most calls that are no agent's
-        messages = exchange.read_messages() if request is None else request.told
+        messages = exchange.read_messages() if request is None else request.parsed
         done = Step((), is_last=not failed)
         if asked is not None and said is not None and not failed:
-            done = read_step(asked, messages, said, is_told=is_told)
+            done = read_step(asked, messages, said, has_text_tools=has_text_tools)
         calls = done.calls
         before = (
             None
@@ -230,17 +230,17 @@ class Runs:
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
         *,
-        is_told: bool,
+        has_text_tools: bool,
     ) -> None:
         """Keep a run open after a call with these messages, whose answer made these tool calls.
 
-        `is_told`: the messages tell of tools in texts.
+        `has_text_tools`: calls and results were parsed from the texts of these messages.
         """
         now_ns = self._steady_ns()
         self._keep(run, now_ns)
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
         if caller:
-            self._prompts.wait(run, caller, calls, messages, is_told=is_told)
+            self._prompts.wait(run, caller, calls, messages, has_text_tools=has_text_tools)
 
     def use(
         self, run: Run, exchange: Exchange, request: ComparableRequest | None, *, shows_names: bool

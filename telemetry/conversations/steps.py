@@ -37,17 +37,19 @@ class Step(NamedTuple):
     is_last: bool
 
 
-def read_step(asked: Asked, messages: Sequence[Message], said: Said, *, is_told: bool) -> Step:
+def read_step(
+    asked: Asked, messages: Sequence[Message], said: Said, *, has_text_tools: bool
+) -> Step:
     """Read what an agent does with an answer.
 
     Args:
         asked: what was asked.
         messages: the messages of the request, as they are compared.
         said: what was answered.
-        is_told: the messages tell of tools in texts.
+        has_text_tools: calls and results were parsed from the texts of these messages.
     """
     calls = tuple([call for call in said.tool_calls if call.is_clients])
-    if not is_told:
+    if not has_text_tools:
         return Step(calls, is_last=not calls)
     if [call.name for call in calls] == [FINAL_TOOL]:
         return Step((), is_last=True)
@@ -61,8 +63,12 @@ def read_step(asked: Asked, messages: Sequence[Message], said: Said, *, is_told:
 def find_code_call(asked: Asked, messages: Sequence[Message], said: Said) -> ToolCall | None:
     """Find the code in an answer to an agent that acts by code; ``None`` if there is none.
 
-    The messages of the request tell of tools in texts. A plan runs no code, nor does the answer of
-    an agent that used up its steps.
+    A plan runs no code, and neither does the answer of an agent that used up its steps.
+
+    Args:
+        asked: what was asked.
+        messages: the messages of the request, with the calls and results in their texts parsed.
+        said: what was answered.
     """
     answers = said.answers
     if len(answers) != 1 or answers[0].message.tool_calls or find_own_prompt(messages):

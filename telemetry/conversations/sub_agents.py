@@ -29,7 +29,7 @@ import msgspec
 from codec.agent_code import CODE_TOOL, find_delegations
 from codec.history_items import USER, ItemKind, list_history_items
 from codec.members import object_of
-from codec.observations import find_told_task
+from codec.observations import find_delegated_task
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class WaitingPrompts:
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
         *,
-        is_told: bool,
+        has_text_tools: bool,
     ) -> None:
         """Let tool calls wait for their sub-agents.
 
@@ -111,13 +111,14 @@ class WaitingPrompts:
             calls: the tool calls.
             messages: the messages of the request. No sub-agent begins with what the user says in
                 them.
-            is_told: the messages tell of tools in texts (:mod:`codec.observations`).
+            has_text_tools: calls and results were parsed from the texts of these messages
+                (:mod:`codec.observations`).
         """
         calls = [*calls]
         prompts = [(tool, prompt) for tool, call in calls for prompt in _list_prompts(call)]
-        if is_told:
+        if has_text_tools:
             for tool, call in calls:
-                for name, task in islice(_list_told_tasks(call), MAX_PROMPTS):
+                for name, task in islice(_list_delegated_tasks(call), MAX_PROMPTS):
                     self._add(self._digest(caller, f"{name}\0{task}"), (run.number, tool.span_id))
         if not prompts and run.calls > 1:
             return
@@ -166,8 +167,8 @@ class WaitingPrompts:
         if not self._prompts or not caller:
             return None
         text = _find_first_text(messages)
-        if text is not None and (told := find_told_task(text)) is not None:
-            text = f"{told[1]}\0{told[0]}"
+        if text is not None and (delegated := find_delegated_task(text)) is not None:
+            text = f"{delegated[1]}\0{delegated[0]}"
         elif text is None or len(text) < MIN_PROMPT_CHARS:
             return None
         key = self._digest(caller, text)
@@ -247,7 +248,7 @@ def _list_strings(value: Any) -> Iterator[str]:
                 pass
 
 
-def _list_told_tasks(call: ToolCall) -> Iterator[tuple[str, str]]:
+def _list_delegated_tasks(call: ToolCall) -> Iterator[tuple[str, str]]:
     """Yield the tasks that smolagents may give to an agent: its name, and the text."""
     if len(call.arguments) > MAX_PROMPT_ARGUMENT_CHARS:
         return

@@ -32,7 +32,7 @@ from telemetry.spans.run_spans import build_agent_span, build_marker_span, build
 from telemetry.spans.run_texts import list_shown_calls, read_attributes, show_result
 from telemetry.spans.size_limits import cut_text
 from telemetry.spans.steps import describe_call
-from telemetry.spans.told_steps import find_final_answer, show_code_call
+from telemetry.spans.text_tools import find_final_answer, show_code_call
 from telemetry.spans.value_texts import find_answer_text, find_asked_text
 
 if TYPE_CHECKING:
@@ -268,9 +268,9 @@ class RunRows:
         room = max(0, MAX_TOOLS - len(run.tools))
         tools = [*islice(_list_tools(step, exchange, span), room)] if step.calls else []
         run.tools += [tool for tool, _ in tools]
-        messages = exchange.read_messages() if request is None else request.told
-        is_told = request is not None and request.is_told
-        self._runs.hold(run, followed.caller, tools, messages, is_told=is_told)
+        messages = exchange.read_messages() if request is None else request.parsed
+        has_text_tools = request is not None and request.has_text_tools
+        self._runs.hold(run, followed.caller, tools, messages, has_text_tools=has_text_tools)
 
 
 def _list_tools(

@@ -6,5 +6,5 @@ OpenTelemetry's come from one table (:mod:`telemetry.spans.vocabulary`);
 
 Doors: ``columns``, ``genai_messages``, ``keep_rules``, ``message_attributes``, ``open_calls``,
 ``otlp``, ``recorder``, ``rules``, ``run_spans``, ``run_texts``, ``size_limits``, ``steps``,
-``told_steps``, ``value_texts``, ``wrappers``.
+``text_tools``, ``value_texts``, ``wrappers``.
 """

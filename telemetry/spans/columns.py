@@ -152,16 +152,16 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     new_messages = len(messages) if shows_messages else None
     purpose = step = None
     if messages:
-        told = read_observations(messages)
-        preview, is_new = find_user_text(messages, told, get, fold_words)
+        parsed = read_observations(messages)
+        preview, is_new = find_user_text(messages, parsed, get, fold_words)
         request, metadata = exchange.request, context.metadata
         if request is None or not (shows_all or not mask.hides_input_text):
             purpose = find_named_purpose(metadata)  # what is hidden gives no sign
         else:
             purpose = find_purpose(request, metadata, messages)
         if purpose is not None or not is_new:
-            is_told = told is not messages
-            step = describe_step(purpose, told, said, get, mask, is_told=is_told)
+            has_text_tools = parsed is not messages
+            step = describe_step(purpose, parsed, said, get, mask, has_text_tools=has_text_tools)
     else:
         preview = fold_first(api.first_text, get)
     if api.noun:

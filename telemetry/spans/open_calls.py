@@ -99,15 +99,16 @@ def _find_new(request: Asked, exchange: OpenExchange, rules: SpanRules) -> str |
     if not messages:
         return api.noun or None
     get = _ShownMessages(messages, mask)
-    told = read_observations(messages)
-    words = find_user_text(messages, told, get, fold_words)
+    parsed = read_observations(messages)
+    words = find_user_text(messages, parsed, get, fold_words)
     if api.noun:
         return describe_work(api.noun, words.shown, None, get, mask)
     purpose = find_purpose(request, {}, messages)
     if purpose is None and words.is_new:
         return words.shown
-    is_told = told is not messages
-    return describe_step(purpose, told, None, get, mask, is_told=is_told) or words.shown
+    has_text_tools = parsed is not messages
+    step = describe_step(purpose, parsed, None, get, mask, has_text_tools=has_text_tools)
+    return step or words.shown
 
 
 def _get_nothing(_: str) -> None:

@@ -70,22 +70,22 @@ def describe_step(
     get: Get,
     mask: Mask,
     *,
-    is_told: bool,
+    has_text_tools: bool,
 ) -> str | None:
     """Describe what a call brought and what its answer did; ``None`` if nothing may be shown.
 
     Args:
         purpose: of a helper call.
-        messages: those of the request, with the calls and results that they tell of in texts.
+        messages: those of the request, with the calls and results in their texts parsed.
         said: the answer, if it may be shown.
         get: returns attributes of the span.
         mask: the span's.
-        is_told: there are such calls or results (:mod:`codec.observations`).
+        has_text_tools: there are such calls or results in the texts (:mod:`codec.observations`).
     """
     brought = purpose or ""
     if not brought and not mask.hides_input_messages:
-        brought = _show_results(messages, get, mask, is_told=is_told)
-    did = "" if said is None else _show_answer(said, get, is_told=is_told)
+        brought = _show_results(messages, get, mask, has_text_tools=has_text_tools)
+    did = "" if said is None else _show_answer(said, get, has_text_tools=has_text_tools)
     if not did:
         return _finish(brought)
     return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
@@ -106,7 +106,7 @@ def describe_work(
     about = f'{noun} "{_cut(asked, MAX_VALUE_CHARS)}"' if asked else noun
     did = ""
     if said is not None:
-        did = _show_answer(said, get, is_told=False) or _show_finding(said, mask)
+        did = _show_answer(said, get, has_text_tools=False) or _show_finding(said, mask)
     return _finish(f"{about}{_ARROW}{did}" if did else about)
 
 
@@ -120,9 +120,11 @@ def _finish(line: str) -> str | None:
     return clean_text(_cut(line, MAX_PREVIEW_CHARS)) or None
 
 
-def _show_results(messages: Sequence[Message], get: Get, mask: Mask, *, is_told: bool) -> str:
+def _show_results(
+    messages: Sequence[Message], get: Get, mask: Mask, *, has_text_tools: bool
+) -> str:
     """Name the tools whose results stand behind the last answer, in the order of the request."""
-    hides_names = is_told and mask.hides_input_text  # they are in a text
+    hides_names = has_text_tools and mask.hides_input_text  # they are in a text
     results: list[tuple[ToolResult, str | None]] = []
     names: dict[str | None, str | None] = {}
     is_answer = False
@@ -138,7 +140,9 @@ def _show_results(messages: Sequence[Message], get: Get, mask: Mask, *, is_told:
         else:
             parts = reversed(message.parts)
             results += [(part, message.name) for part in parts if isinstance(part, ToolResult)]
-    if is_told and results and results[0][0].id is None:
+    if not results:
+        return ""
+    if has_text_tools and results[0][0].id is None:
         del results[1:]  # before the last error are those of earlier steps
     counts: dict[str, int] = {}
     for result, own in reversed(results):
@@ -150,7 +154,7 @@ def _show_results(messages: Sequence[Message], get: Get, mask: Mask, *, is_told:
     return _join(key if count == 1 else f"{key} ({count})" for key, count in counts.items())
 
 
-def _show_answer(said: Said, get: Get, *, is_told: bool) -> str:
+def _show_answer(said: Said, get: Get, *, has_text_tools: bool) -> str:
     """Say what an answer does: its calls, else the beginning of its text."""
     calls = [one for one in list_shown_calls(said, get) if one.call.type and one.name]
     if calls:
@@ -158,7 +162,7 @@ def _show_answer(said: Said, get: Get, *, is_told: bool) -> str:
     text = find_answer_text(said.answers, get)
     if not text or text == REDACTED:
         return ""
-    if is_told and (code := find_code(text)) is not None:
+    if has_text_tools and (code := find_code(text)) is not None:
         return describe_call(CODE_TOOL, code) or ""
     if text.startswith("{") and (value := _find_telling(text)):  # JSON that was asked for
         text = value

@@ -59,7 +59,7 @@ class UserText(NamedTuple):
 
 def find_user_text(
     messages: Sequence[Message],
-    told: Sequence[Message],
+    parsed: Sequence[Message],
     get: Get,
     show: Callable[[str], str | None],
 ) -> UserText:
@@ -67,21 +67,21 @@ def find_user_text(
 
     Args:
         messages: the messages of the request.
-        told: what :func:`codec.observations.read_observations` makes of them.
+        parsed: what :func:`codec.observations.read_observations` makes of them.
         get: returns the span's attributes of them.
         show: turns a text into the result; if it returns ``None``, an older text is searched for.
     """
     last = len(messages) - 1
-    is_told = told is not messages
+    has_text_tools = parsed is not messages
     is_behind, is_new = True, False
     room = Room()
     for position in range(last, max(last - MAX_LOOKED_BACK, -1), -1):
         message = messages[position]
         if message.role == "user":
-            if is_told and not has_words(told[position]):
+            if has_text_tools and not has_words(parsed[position]):
                 continue
             texts = _read_texts(f"{_MESSAGES}.{position}", message, get)
-            if is_told and texts:
+            if has_text_tools and texts:
                 texts = [*map(find_task, texts)]
             words = find_own_words(texts, room).text if texts else ""
             if words and (shown := show(words)) is not None:

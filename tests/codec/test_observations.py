@@ -13,9 +13,9 @@ from codec.apis.table import get_api
 from codec.observations import (
     PROMPT_FOR_ANSWER,
     PROMPT_FOR_PLAN,
+    find_delegated_task,
     find_own_prompt,
     find_task,
-    find_told_task,
     read_observations,
 )
 from codec.parts import Other, Text, ToolCall, ToolResult
@@ -290,8 +290,8 @@ def test_a_task_from_above_has_the_agents_name() -> None:
     [one] = read(message("user", managed("pilot", "How deep?\n---\nQuick.")))
     [text] = one.parts
     assert isinstance(text, Text)
-    assert find_told_task(text.text) == ("How deep?\n---\nQuick.", "pilot")
-    assert find_told_task("You're a helpful agent named 'pilot'.") is None
+    assert find_delegated_task(text.text) == ("How deep?\n---\nQuick.", "pilot")
+    assert find_delegated_task("You're a helpful agent named 'pilot'.") is None
 
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "tool"]), st.text() | BLOCKS)))

@@ -1,4 +1,4 @@
-"""Shows what an answer does in words: code that an agent runs, and an answer that is a tool call.
+"""Shows what agents of smolagents do in words: the code that they run, and their final answer.
 
 See :mod:`codec.observations`. Names, code and texts come from the span, where they are hidden,
 masked and cut.
