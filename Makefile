@@ -144,7 +144,7 @@ soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 deploy: $(VENV)/.dev.stamp .deploy/.stamp  ## chart, compose, image file, workflows, wheel: checked without a cluster
 	SPANTAP_DEPLOY=1 $(BIN)/pytest tests/deploy -p no:xdist --timeout 300
 
-# Each has an environment of its own, for it wants other versions than the rest.
+# Each has its own environment, because it needs other versions than the rest.
 FRAMEWORKS := $(patsubst locks/%.txt,.%/.stamp,$(wildcard locks/frameworks/*.txt))
 NODE_FRAMEWORKS := .frameworks/langchain-js/node/.stamp
 

@@ -1,4 +1,4 @@
-"""Decodes values as Python's ``repr`` writes them, if JSON has such values.
+"""Decodes values that Python's ``repr`` wrote, as far as JSON has such values.
 
 Python's own parser is not for texts of strangers: deep ones overflow the stack of a thread.
 """

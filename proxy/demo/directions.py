@@ -9,9 +9,8 @@ JSON string. A tool that takes free text is called with a JSON string too. A cal
 ``&`` is made together with the next one. Any other line is prose, and results of tools direct
 nothing.
 
-The user's newest message that has directions counts. Each of them, or those that are joined, is one
-answer. After the last
-one comes a summary of the tools' results.
+The user's newest message that has directions counts. Each direction is one answer, and so are calls
+that are joined. After the last one comes a summary of the tools' results.
 """
 
 from __future__ import annotations
@@ -62,9 +61,9 @@ class Place(NamedTuple):
 
 
 def restore_answers(messages: Sequence[Message]) -> Sequence[Message]:
-    """Read messages that tell of tools in texts (:mod:`codec.observations`).
+    """Parse the calls and results in the texts of messages (:mod:`codec.observations`).
 
-    Results get messages of their own, and so does a call that failed, which is not repeated.
+    Each result gets its own message, and so does a call that failed, because it is not repeated.
     """
     read = read_observations(messages)
     return messages if read is messages else [one for it in read for one in _restore(it)]
@@ -120,20 +119,20 @@ def _find_directions(
 def _join(directions: Sequence[Direction]) -> Sequence[Sequence[Direction]]:
     """Put joined calls together."""
     joined: list[list[Direction]] = []
-    goes_on = False
+    is_joined = False
     for direction in directions:
-        if goes_on and direction.tool is not None:
+        if is_joined and direction.tool is not None:
             joined[-1].append(direction)
         else:
             joined.append([direction])
-        goes_on = direction.is_joined
+        is_joined = direction.is_joined
     return joined
 
 
 def _follows(answer: Message, directions: Sequence[Direction]) -> bool:
     """Tell whether an answer follows directions; clients may change white space.
 
-    Of calls that were made together, a client may have told only the one that failed.
+    Of calls that were made together, a client may repeat only the one that failed.
     """
     called = {call.name for call in answer.tool_calls}
     if directions[0].tool is not None:

@@ -25,7 +25,7 @@ MAX_LINES: Final = 400
 MAX_CHARACTERS: Final = 65_536
 
 MAX_LINE_CHARACTERS: Final = 8_192
-"""The longest line that is shown whole: many times an usual event."""
+"""The longest line that is shown whole: many times a usual event."""
 
 
 def read_stream(reader: Calls, parameters: Parameters) -> JsonObject:
