@@ -66,7 +66,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return bases.root + self.path
         if self.url is not None and has_catalogue:
             return bases.find(self.own_name)
-        return bases.root + urlsplit(passed_over).path.rstrip("/") if passed_over else None
+        return bases.root + _read_path(passed_over) if passed_over else None
 
 
 @cache
@@ -102,6 +102,19 @@ def fit_no_proxy(environ: Mapping[str, str], host: str) -> Iterator[tuple[str, s
         words = [word for word in map(str.strip, environ.get(name, "").split(",")) if word]
         if "*" not in words and host not in words:
             yield name, ",".join([*words, host])
+
+
+def _read_path(url: str) -> str:
+    """Read the path of a base URL, which may be no URL at all.
+
+    >>> _read_path("http://a.example/x/"), _read_path("a.example:80/x"), _read_path("http://[a")
+    ('/x', '', '')
+    """
+    try:
+        path = urlsplit(url).path.rstrip("/")
+    except ValueError:
+        return ""
+    return path if path.startswith("/") else ""
 
 
 def _read_host(text: str) -> str:

@@ -112,6 +112,13 @@ def test_an_upstream_on_the_command_line_wins(name: str) -> None:
     assert fitted == SET_WITHOUT_THE_CATALOGUE | {name: f"{RUN}/x/v1"}
 
 
+@pytest.mark.parametrize("said", ["http://[gateway", "gateway.example:80/v1", "gateway"])
+def test_an_upstream_on_the_command_line_wins_over_what_is_no_url(said: str) -> None:
+    """It has no path."""
+    fitted = fit({"AZURE_OPENAI_ENDPOINT": said}, ignores_urls=True)
+    assert fitted == SET_WITHOUT_THE_CATALOGUE | {"AZURE_OPENAI_ENDPOINT": RUN}
+
+
 def test_two_names_for_one_may_say_different_things() -> None:
     """Then each stays."""
     fitted = fit({"OPENAI_BASE_URL": "https://a.example", "OPENAI_API_BASE": "https://b.example"})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import gzip
+import re
+import zlib
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -161,9 +163,14 @@ def spelled(word: str) -> tuple[bytes, ...]:
     return (WHOLE_STREAM[0], *letters, *WHOLE_STREAM[3:])
 
 
-def escaped(word: str) -> bytes:
-    """An answer with the word in escapes of JSON."""
-    return ANSWER.replace(b"Hello", "".join(f"\\u{ord(one):04x}" for one in word).encode())
+def escapes(word: str) -> bytes:
+    """A word in escapes of JSON."""
+    return "".join(f"\\u{ord(one):04x}" for one in word).encode()
+
+
+def base64_of(word: str) -> bytes:
+    """Base64 of a file with a word in it."""
+    return base64.b64encode(bytes(3_000) + word.encode() + bytes(99))
 
 
 SECRETS: dict[str, Any] = {
@@ -171,7 +178,7 @@ SECRETS: dict[str, Any] = {
     "in a member that nobody knows": lambda word: (
         ANSWER[:-1] + b',"more":"' + word.encode() + b'"}',
     ),
-    "escaped": lambda word: (escaped(word),),
+    "escaped": lambda word: (ANSWER.replace(b"Hello", escapes(word)),),
     "cut by reads": lambda word: (
         ANSWER.replace(b"Hello", word.encode())[:120],
         ANSWER.replace(b"Hello", word.encode())[120:],
@@ -181,9 +188,27 @@ SECRETS: dict[str, Any] = {
     "a comment of a stream": lambda word: (f": {word}\n\n".encode(), *WHOLE_STREAM),
     "no answer": lambda word: (f"<html>{word}</html>".encode(),),
     "an error": lambda word: (REFUSED.replace(b"model", word.encode()),),
-    "in base64": lambda word: (
-        ANSWER.replace(b"Hello", base64.b64encode(bytes(3_000) + word.encode() + bytes(99))),
+    "in base64": lambda word: (ANSWER.replace(b"Hello", base64_of(word)),),
+    "in base64 of many lines": lambda word: (
+        ANSWER.replace(b"Hello", base64_of(word)[:2_000] + b"\\n" + base64_of(word)[2_000:]),
     ),
+    "in base64, by events": lambda word: (
+        WHOLE_STREAM[0],
+        *[
+            event(f'"content":"{piece}"')
+            for piece in re.findall(".{1,300}", f"{base64_of(word)!r}"[2:-1])
+        ],
+        *WHOLE_STREAM[3:],
+    ),
+    "a stream, by letters, where nobody looks": lambda word: (
+        *[b'data: {"choices":[],"new":{"s":%s}}\n\n' % encode_json(one).encode() for one in word],
+        *WHOLE_STREAM,
+    ),
+    "escaped, in the first of two members": lambda word: (
+        b'{"id":"' + escapes(word) + b'",' + ANSWER[1:],
+    ),
+    "escaped, in a comment": lambda word: (b": " + escapes(word) + b"\n\n", *WHOLE_STREAM),
+    "in UTF-16": lambda word: (f"<html>{word}</html>".encode("utf-16"),),
 }
 
 
@@ -228,6 +253,66 @@ def test_an_answer_with_a_credential_of_its_call_is_not_kept(
         assert (found is not None) == is_kept, key
 
 
+def named_gzip(word: str) -> bytes:
+    """An answer in gzip, with the word as the name of its file."""
+    packed = gzip.compress(ANSWER)
+    return packed[:3] + bytes([packed[3] | 8]) + packed[4:10] + word.encode() + b"\0" + packed[10:]
+
+
+BESIDE: dict[str, Any] = {
+    "the name of a file": ("gzip", named_gzip),
+    "behind gzip": ("gzip", lambda word: gzip.compress(ANSWER) + word.encode()),
+    "behind brotli": ("br", lambda word: brotli.compress(ANSWER) + word.encode()),
+    "behind gzip, in brotli": (
+        "gzip, br",
+        lambda word: brotli.compress(gzip.compress(ANSWER) + word.encode()),
+    ),
+    "behind deflate": ("deflate", lambda word: zlib.compress(ANSWER) + word.encode()),
+}
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_stands_beside_encoded_content_is_searched_too(
+    path: Path, tmp_path: Path, name: str
+) -> None:
+    """No decoder shows it."""
+    coding, build = BESIDE[name]
+    for key, is_kept in ((KEY, False), ("sk-Other4Canary0123456789", True)):
+        headers = [("content-encoding", coding)]
+        found = record(tmp_path / f"{is_kept}.db", build(KEY), key=key, headers=headers)
+        assert (found is not None) == is_kept, key
+
+
+def test_compressed_content_that_does_not_say_so_is_not_kept(path: Path) -> None:
+    """It cannot be searched."""
+    assert record(path, gzip.compress(ANSWER), key=KEY) is None
+
+
+def test_an_answer_with_a_credential_in_its_type_is_not_kept(path: Path) -> None:
+    """The type is kept beside the bytes."""
+    assert record(path, ANSWER, key=KEY, headers=[("content-type", f"text/{KEY}")]) is None
+
+
+def test_an_answer_that_is_cut_within_a_credential_is_not_kept(path: Path) -> None:
+    """Most of it stands at the end."""
+    cut = f": {KEY}"[:-3].encode()
+    data = (*WHOLE_STREAM[:2], cut)
+    frames: dict[str, Any] = {"headers": EVENTS, "kind": EndKind.UPSTREAM_CLOSED}
+    assert record(path, *data, key=KEY, **frames) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\n" * 300_000, b'data: {"choices":[],"new":[' + b'"",' * 600_000 + b'""]}\n\n'],
+    ids=["lines", "strings"],
+)
+def test_what_takes_long_to_search_is_not_kept(path: Path, data: bytes) -> None:
+    """Telemetry has to go on."""
+    headers = [*EVENTS, ("content-encoding", "gzip")]
+    data = gzip.compress(data + b"".join(WHOLE_STREAM))
+    assert record(path, data, key=KEY, headers=headers) is None
+
+
 def test_an_error_in_which_the_relay_masked_a_credential_is_not_kept(path: Path) -> None:
     """Its bytes are not the true ones."""
     masked = REFUSED.replace(b"model", b"__REDACTED__")
@@ -240,8 +325,9 @@ def test_where_credentials_are_not_known_none_is_kept(path: Path) -> None:
 
 
 def test_what_was_not_observed_whole_is_not_kept(path: Path, tmp_path: Path) -> None:
-    """A credential may be in the rest of the request."""
+    """A credential may be in the rest of the request, also if its head has none."""
     assert record(path, ANSWER, key=KEY, asked=None) is None
+    assert record(tmp_path / "n.db", ANSWER, asked=None) is None
     assert record(tmp_path / "o.db", ANSWER, key=KEY) is not None
 
 
