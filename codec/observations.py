@@ -113,7 +113,10 @@ def read_observations(messages: Sequence[Message]) -> Sequence[Message]:
         parts: list[Part] = []
         if message.role == "user":
             for part in message.parts:
-                parts += _read_user(part, calls)
+                found = [*_read_user(part, calls)]
+                parts += found
+                if any(isinstance(one, ToolResult) for one in found):
+                    calls = ()  # if each part had their results, they would be millions
             calls = ()
         elif message.role == "assistant":
             for part in message.parts:

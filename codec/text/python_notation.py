@@ -12,10 +12,12 @@ from typing import Any, Final
 from codec.text.jsontext import decode_json
 
 _TOKEN: Final = re.compile(
-    r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)"|\b(?:True|False|None)\b""",
+    r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)"|\b(?:True|False|None)\b"""
+    r"""|(?P<open>['"])""",
     re.DOTALL,
 )
-"""What differs from JSON."""
+"""What differs from JSON, and the quote of a string that does not end: the search ends there, or
+each quote behind it would be tried too."""
 _WORDS: Final = {"True": "true", "False": "false", "None": "null"}
 _ESCAPE: Final = re.compile(
     r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|U(00[01][0-9a-f]{5})|(.?))", re.DOTALL
@@ -39,8 +41,10 @@ def _write_json(found: re.Match[str]) -> str:
     """Write a token of Python's as JSON.
 
     Raises:
-        ValueError: it has an escape that ``repr`` does not write.
+        ValueError: it is a string that does not end, or has an escape that ``repr`` does not write.
     """
+    if found["open"]:
+        raise ValueError("a string does not end")
     body = found["single"] if found["double"] is None else found["double"]
     return _WORDS[found[0]] if body is None else json.dumps(unescape_python(body))
 

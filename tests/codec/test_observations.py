@@ -101,6 +101,19 @@ def test_a_text_that_many_calls_share_takes_no_more_room_than_one(
     assert [one.content for one in told.parts if isinstance(one, ToolResult)] == ["xxxxx"] * 2
 
 
+def test_the_first_part_that_has_the_results_of_calls_has_all_of_them() -> None:
+    """R5: each part behind it is a text, or many parts and many calls would be millions."""
+    asked, answered = ASKED, message("assistant", calling(READ, LIST))
+    texts = (f"{observation('x')}\n{PROMPT_FOR_PLAN}", observation("y"))
+    parts = [{"type": "text", "text": text} for text in texts]
+    *_, last = read(asked, answered, message("user") | {"content": parts})
+    first, second, _, third = last.parts
+    assert isinstance(first, ToolResult)
+    assert isinstance(second, ToolResult)
+    assert (first.content, second.content) == ("x", "x")
+    assert third == Text(observation("y"))
+
+
 @pytest.mark.parametrize(
     "messages",
     [
@@ -139,6 +152,7 @@ def test_a_user_who_writes_such_words_behind_an_answer_says_them(text: str) -> N
         "[{'id': 'c1', 'type': 'function', 'function': {'name': 'a', 'arguments': 1j}}]",
         "[{'id': 'c1', 'type': 'function', 'function': {'name': 'a', 'arguments': '\\d'}}]",
         "[{'id': open('x')}]",
+        "[{'id': " + "'\\" * 30_000,
         "[{'id': " + "[" * 50_000,
         "[{'id': " + "-" * 50_000 + "1}]",
         "[{'id': " + "f'{" * 10_000,

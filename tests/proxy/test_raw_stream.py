@@ -51,16 +51,6 @@ def told(answer: RawAnswer) -> list[tuple[int, int | None, str | None]]:
     ]
 
 
-def test_a_line_in_many_reads_is_one_line_with_the_time_of_the_first() -> None:
-    """As long as no pause came."""
-    reads = [(100 + at, b"%d," % at) for at in range(3_000)]
-    text = "".join(f"{at}," for at in range(3_000))
-    assert told(make_answer(*reads, (3_100, b"\nend"))) == [
-        (100, 0, text),
-        (3_100, None, "end"),
-    ]
-
-
 def test_lines_of_one_read_have_one_time() -> None:
     """And the wait for it."""
     answer = make_answer((100, b"event: a\ndata: 1\n\n"), (150, b"data: 2\n\n"))
