@@ -5,7 +5,7 @@ and are no secret. Fields that carry a credential, a cookie, an organisation, a 
 address are not in it. The setting ``SPANTAP_RECORD_HEADERS`` adds names, or records none.
 
 The relay copies these fields by their names, and :meth:`AllowedFields.read` takes them out of a
-frame. :mod:`telemetry.observing.provider_words` masks and shortens their values.
+frame. :mod:`telemetry.observing.masked_heads` masks and shortens their values.
 """
 
 from __future__ import annotations

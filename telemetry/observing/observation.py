@@ -24,8 +24,9 @@ from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent,
 from telemetry.observing.crash_counter import LARGE_BYTES
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.judgement import judge
+from telemetry.observing.masked_heads import read_headers
 from telemetry.observing.open_call import OpenExchange
-from telemetry.observing.provider_words import mask_error, read_headers
+from telemetry.observing.provider_words import mask_error
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.provider import is_paid_by_subscription

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from telemetry.errors import ConfigurationError
-from telemetry.observing import provider_words
+from telemetry.observing import masked_heads
 from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.observing.heads import (
     ANSWER_FIELDS,
@@ -17,8 +17,8 @@ from telemetry.observing.heads import (
     REQUEST_FIELDS,
     AllowedFields,
 )
+from telemetry.observing.masked_heads import MAX_FIELD_BYTES
 from telemetry.observing.observer import Observer
-from telemetry.observing.provider_words import MAX_FIELD_BYTES
 from telemetry.privacy.credential_names import looks_like_credential
 from telemetry.privacy.json_strings import REDACTED
 from tests.telemetry.observed import observe
@@ -161,8 +161,8 @@ def test_values_that_were_looked_at_are_remembered_without_secrets(
 ) -> None:
     """And not for ever."""
     remembered: set[str] = set()
-    monkeypatch.setattr(provider_words, "_plain_values", remembered)
-    monkeypatch.setattr(provider_words, "_MAX_PLAIN_VALUES", 10)
+    monkeypatch.setattr(masked_heads, "_plain_values", remembered)
+    monkeypatch.setattr(masked_heads, "_MAX_PLAIN_VALUES", 10)
     read([("cf-ray", f"planted {KEY}"), ("x-ms-region", "West Europe 1")], ASKED)
     assert "West Europe 1" in remembered
     assert not any(KEY in value for value in remembered)
