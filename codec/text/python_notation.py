@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from codec.text.jsontext import decode_json
 
+__all__ = ("decode_python", "unescape_python")
+
 _TOKEN: Final = re.compile(
     r"""'(?P<single>(?:[^'\\]|\\.)*+)'|"(?P<double>(?:[^"\\]|\\.)*+)"|\b(?:True|False|None)\b"""
     r"""|(?P<open>['"])""",
