@@ -74,6 +74,7 @@ class Call:
         upstream: which of the proxy's upstreams was called, by its name in the settings.
         status: of the HTTP response.
         request_id: the provider's, from the response's header.
+        answer_type: the content type of the response.
         completion: what the client holds in the end; of a stream the SDK's own accumulation.
         error_text: the body of an error response.
         stream_error: the error that ended a stream which had begun well.
@@ -92,6 +93,7 @@ class Call:
     upstream: str = "default"
     status: int = 0
     request_id: str = ""
+    answer_type: str = ""
     completion: JsonObject = field(default_factory=dict)
     error_text: str = ""
     stream_error: JsonObject | None = None
@@ -132,8 +134,9 @@ class Client:
         self._call.request = decode_json_object(self._call.request_text)
 
     def note_response(self, response: Any) -> None:
-        """Take status and id as they come in."""
+        """Take status, type and id as they come in."""
         self._call.status = response.status_code
+        self._call.answer_type = response.headers["content-type"]
         self._call.request_id = response.headers["x-request-id"]
 
     def complete(self, **request: Any) -> Call:

@@ -241,6 +241,10 @@ def _metadata(call: Call) -> Iterator[tuple[str, Any]]:
     yield from _client_metadata(call)
     yield "upstream", call.upstream
     yield "request_id", call.request_id
+    for name in ("content-type", "user-agent"):
+        yield f"headers.request.{name}", call.headers[name]
+    yield "headers.response.content-type", call.answer_type
+    yield "headers.response.x-request-id", call.request_id
     is_stream, asks_usage = "stream" in call.request, "stream_options" in call.request
     if is_stream and not asks_usage:
         yield "proxy_rewrites", ["stream_options.include_usage"]
