@@ -21,7 +21,8 @@ _MAX_PACKED_BYTES: Final = MAX_RAW_BYTES + 16 * MAX_RAW_READS + 64 * 1024
 """The most that a stored answer may become when it is unpacked: bytes, reads, names of types."""
 
 _LEVEL: Final = 1
-"""Of zlib: a stream of events shrinks to a tenth at once, and a compressed body never does."""
+"""The level of zlib. The lowest shrinks a stream of events to a tenth; none shrinks a body that is
+compressed already."""
 
 
 class RawAnswer(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=True):

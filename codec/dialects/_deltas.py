@@ -55,7 +55,7 @@ class _CallShaper:
         return self._numbered(entry) | self._shape.members
 
     def _later(self, entry: JsonObject) -> JsonObject:
-        if _CUSTOM[0] in entry:  # only OpenAI has these, whose later pieces have nothing else
+        if _CUSTOM[0] in entry:  # later pieces of OpenAI's custom tools have only this
             return self._numbered(entry)
         function = {**self._shape.later_function, **entry["function"]}
         repeated = {"id": self._ids[entry["index"]]} if self._shape.repeats_id else {}

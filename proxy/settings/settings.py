@@ -110,8 +110,8 @@ class Settings(BaseModel):
     """Whether pictures of requests and answers are kept beside their spans, for the page: up to 8
     MiB each, and a quarter of ``store_max_bytes`` together. Exported spans do not have them."""
     raw: RawPolicy = RawPolicy.OFF
-    """Of which calls the true bytes of the answer are kept beside the span, up to 1 MiB each, and a
-    tenth of ``store_max_bytes`` together: ``off``, ``errors`` or ``all``."""
+    """Whether answers are kept beside their spans as the upstream sent them (``off``, ``errors`` or
+    ``all``): up to 1 MiB each, and a tenth of ``store_max_bytes`` together."""
     store_fsync: bool = False
     """Whether each commit of spans waits for the disk. Without it, no span is lost however a
     process ends, but a crash of the machine may lose the last ones."""

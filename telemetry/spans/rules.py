@@ -44,11 +44,11 @@ class SpanNaming(StrEnum):
 
 
 class RawPolicy(StrEnum):
-    """Of which calls the true bytes of the answer are kept beside the span."""
+    """The calls whose answers are kept beside their spans, as the upstream sent them."""
 
     OFF = "off"
     ERRORS = "errors"
-    """Those whose span has the status ERROR."""
+    """Calls whose span has the status ERROR."""
     ALL = "all"
 
 

@@ -20,7 +20,7 @@ _AIDER_PRICES = ".aider/caches/model_prices_and_context_window.json"
 """Prices of models, below the home; without the file aider would fetch them."""
 
 _QWEN_SETTINGS = '{"general": {"enableAutoUpdate": false}}'
-"""Those of qwen-code, which has no variable for it."""
+"""Settings of qwen-code, which has no variable to switch its updates off."""
 
 _VARIABLES = {
     "AIDER_ANALYTICS_DISABLE": "true",

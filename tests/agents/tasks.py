@@ -47,7 +47,7 @@ _LISTING = f"{NOTES}\n```\n{{}}```\n"
 """A file as aider's models write it."""
 
 Arguments = dict[str, Any] | str
-"""Those of a call; the text of a tool that takes free text."""
+"""Arguments of a call by name, or the text of a tool that takes free text."""
 
 
 class Report(NamedTuple):
