@@ -1,7 +1,7 @@
 """``GET /api/calls/ID``: sizes, roles and previews of a call, and what is new in it.
 
 Each text has a preview; the whole comes in slices (:mod:`proxy.page.api.slices`). What is new is
-found by comparison with the call that this one continues (:mod:`proxy.page.api.growth`). A value
+found by comparison with the call that this one continues (:mod:`proxy.reading.growth`). A value
 that was not measured is ``null``.
 """
 
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from openinference.semconv.trace import SpanAttributes
 
 from codec.members import object_of, string_of
-from proxy.page.api.found_calls import find_before, find_call
-from proxy.page.api.growth import NOTHING_BEFORE, find_growth
-from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS, build_heads, measure_message
+from proxy.page.api.found_calls import find_call
+from proxy.page.api.messages import MAX_PREVIEW_CHARACTERS, build_heads
 from proxy.page.api.notes import write_notes
 from proxy.page.api.rows import build_row
 from proxy.page.api.slices import write_tool
 from proxy.reading.call_order import find_question
 from proxy.reading.costs import OLD_DAYS, count_days
+from proxy.reading.growth import find_before, read_growth
 from proxy.reading.link_words import describe_link
+from proxy.reading.message_digests import measure_message
 from proxy.reading.record import build_limit_record
 from telemetry.pricing.span_cost import CostBasis, CostSource
 from telemetry.privacy.json_strings import REDACTED
@@ -46,7 +47,7 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
     call = find_call(reader, parameters)
     before = find_before(reader, call)
     messages = call.input_messages
-    growth = NOTHING_BEFORE if before is None else find_growth(messages, before.input_messages)
+    growth = read_growth(call, before)
     unchanged = [measure_message(messages[at]) for at in growth.unchanged]
     raw = reader.raw_answer(call.summary.seq)
     return {

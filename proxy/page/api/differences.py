@@ -14,9 +14,11 @@ import re
 import time
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from proxy.page.api.found_calls import find_before, find_call
-from proxy.page.api.messages import digest_exactly, write_message
+from proxy.page.api.found_calls import find_call
+from proxy.page.api.messages import write_message
 from proxy.page.errors import PageError
+from proxy.reading.growth import find_before
+from proxy.reading.message_digests import digest_exactly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -7,14 +7,11 @@ address; nothing is fetched. Only bytes that begin as a picture does are served
 
 from __future__ import annotations
 
-import json
 import re
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from codec.compared_text import compare_as
-from codec.text.jsontext import compact_text, decode_json
 from codec.text.pictures import decode_base64, find_base64, find_picture_type
+from proxy.reading.message_digests import digest_message, list_parts, measure_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,47 +30,10 @@ TEXT_KINDS: Final = frozenset({"text", "reasoning", "refusal", "transcript"})
 
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
 
-_DIGEST_BYTES: Final = 8
-
 
 def build_heads(messages: Sequence[RecordedMessage]) -> list[JsonObject]:
     """Build the heads of messages; each has its place in the list, to ask for the rest."""
     return [_build_head(at, message) for at, message in enumerate(messages)]
-
-
-def list_parts(message: RecordedMessage) -> list[ContentPart]:
-    """List the parts of a message except calls of tools, which are among the message's calls."""
-    return [part for part in message.parts if part.call is None]
-
-
-def measure_message(message: RecordedMessage) -> int:
-    """Count the characters of a message's parts, and of the arguments of its calls."""
-    parts = sum(len(part.text) for part in list_parts(message) if part.picture is None)
-    return parts + sum(len(call.arguments) for call in message.tool_calls)
-
-
-def digest_message(message: RecordedMessage) -> str:
-    """Digest what a message says to a model: messages that say the same have the same digest.
-
-    That is its role, texts, media, calls and results. White space at the ends, reasoning, and what
-    is not compared of a text (:mod:`codec.compared_text`) do not count; arguments count as JSON.
-    """
-    texts: list[Any] = []
-    for part in list_parts(message):
-        if part.kind == "text":
-            if text := compare_as(part.text, message.role).strip():
-                texts.append(text)
-        elif part.kind != "reasoning" and part.text:
-            texts.append((part.kind, part.text))
-    calls = [(call.id, call.name, _read_arguments(call)) for call in message.tool_calls]
-    return _digest([message.role, message.tool_call_id, texts, calls])
-
-
-def digest_exactly(message: RecordedMessage) -> str:
-    """Digest everything that is recorded of a message, except its place."""
-    parts = [(part.kind, part.text) for part in list_parts(message)]
-    calls = [(call.id, call.name, call.arguments) for call in message.tool_calls]
-    return _digest([message.role, message.name, message.tool_call_id, parts, calls])
 
 
 def write_message(message: RecordedMessage) -> str:
@@ -125,21 +85,6 @@ def _build_calls(calls: Iterable[ToolCall]) -> list[JsonObject]:
         }
         for call in calls
     ]
-
-
-def _read_arguments(call: ToolCall) -> Any:
-    try:
-        return decode_json(call.arguments)
-    except ValueError:
-        return call.arguments
-
-
-def _digest(value: Any) -> str:
-    try:
-        text = json.dumps(value, sort_keys=True)
-    except (ValueError, TypeError, RecursionError):  # for example a number of thousands of digits
-        text = compact_text(value)
-    return blake2b(text.encode(), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 _MARK_CHARACTERS: Final = 16

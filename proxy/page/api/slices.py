@@ -13,8 +13,9 @@ from codec.text.jsontext import compact_text
 from codec.text.pictures import find_picture_type
 from proxy.page.api.answers import Download
 from proxy.page.api.found_calls import find_call
-from proxy.page.api.messages import list_parts, read_picture, write_message
+from proxy.page.api.messages import read_picture, write_message
 from proxy.page.errors import PageError
+from proxy.reading.message_digests import list_parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

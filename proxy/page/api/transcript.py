@@ -1,6 +1,6 @@
 """``GET /api/conversations/N/transcript``: what each call of a conversation added, and its answer.
 
-A call adds what is new compared with the call that it continues (:mod:`proxy.page.api.growth`),
+A call adds what is new compared with the call that it continues (:mod:`proxy.reading.growth`),
 except the answer of that call, which was shown already. Heads have their places in the whole
 request, to ask for the rest of them.
 """
@@ -11,11 +11,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.conversation import find_conversation
-from proxy.page.api.found_calls import find_before
-from proxy.page.api.growth import NOTHING_BEFORE, find_growth
-from proxy.page.api.messages import build_heads, digest_message
+from proxy.page.api.messages import build_heads
 from proxy.page.api.rows import write_time
 from proxy.reading.call import read_with_pictures
+from proxy.reading.growth import find_before, read_growth
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -53,15 +52,7 @@ def read_transcript(reader: Calls, parameters: Parameters) -> JsonObject:
 
 
 def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
-    messages = call.input_messages
-    growth = NOTHING_BEFORE
-    shown: frozenset[str] = frozenset()
-    if before is not None:
-        growth = find_growth(messages, before.input_messages)
-        shown = frozenset(map(digest_message, before.output_messages))
-    start = growth.new_from
-    while start < len(messages) and digest_message(messages[start]) in shown:
-        start += 1
+    growth = read_growth(call, before)
     row = call.summary
     return {
         "span_id": row.span_id,
@@ -75,6 +66,6 @@ def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
         "start_time": write_time(row.start_ns),
         "duration_ms": call.duration_ns / 1e6,
         "system_changed": growth.system_changed,
-        "new": build_heads(messages)[start:],
+        "new": build_heads(call.input_messages)[growth.added_from :],
         "answer": build_heads(call.output_messages),
     }

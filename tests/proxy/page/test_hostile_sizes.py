@@ -6,8 +6,8 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from proxy.page.api.growth import find_growth
 from proxy.reading.flat_messages import ContentPart, RecordedMessage
+from proxy.reading.growth import find_growth
 from tests.proxy.page.serving import serve_api
 from tests.proxy.recorded_calls import make_exchange, make_store, span_id_of
 from tests.telemetry.conversations.talks import user

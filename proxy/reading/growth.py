@@ -1,5 +1,8 @@
 """What is new in a call compared with the call that it continues, by digests of messages.
 
+The answer of that call comes back in the request. It is new there, but not added: it was shown
+already, with that call.
+
 The system messages at the beginning of a request are compared separately: if they change, for
 example because they have a date, the rest is not new because of that.
 
@@ -12,13 +15,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from proxy.page.api.messages import digest_message
+from proxy.reading.call import read_with_pictures
 from proxy.reading.call_order import is_system
+from proxy.reading.message_digests import digest_message
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from proxy.reading.call import RecordedCall
     from proxy.reading.flat_messages import RecordedMessage
+    from telemetry.reading.calls import Calls
 
 
 class Growth(NamedTuple):
@@ -28,19 +34,60 @@ class Growth(NamedTuple):
         new_from: the place of the first new message.
         unchanged: the places of unchanged messages.
         system_changed: the system messages differ.
+        added_from: the place of the first message behind the answer before.
     """
 
     new_from: int
     unchanged: range
     system_changed: bool
+    added_from: int
 
 
-NOTHING_BEFORE: Final = Growth(0, range(0), system_changed=False)
+NOTHING_BEFORE: Final = Growth(0, range(0), system_changed=False, added_from=0)
 """First call of a conversation: every message is new."""
 
+_FROM_ANOTHER: Final = frozenset({"sent_context", ""})
+"""Relations of links that do not lead to an earlier call, but to the context that the upstream got
+or to a caller's context."""
 
-def find_growth(now: Sequence[RecordedMessage], before: Sequence[RecordedMessage]) -> Growth:
-    """Find what is new."""
+
+def read_call_of(reader: Calls, span_id: str) -> RecordedCall | None:
+    """Read the call with a span id; ``None`` if there is no such call."""
+    stored = reader.one(span_id)
+    return None if stored is None else read_with_pictures(reader, stored)
+
+
+def find_before(
+    reader: Calls, call: RecordedCall, last: RecordedCall | None = None
+) -> RecordedCall | None:
+    """Find the call that `call` continues; ``None`` if it continues no call, or that one is gone.
+
+    `last` is a call that was read before, and may be the one.
+    """
+    span = call.span
+    for (_, span_id), relation in zip(span.links, span.relations, strict=False):
+        if relation in _FROM_ANOTHER:
+            continue
+        if last is not None and last.summary.span_id == span_id:
+            return last
+        if (found := read_call_of(reader, span_id)) is not None:
+            return found
+    return None
+
+
+def read_growth(call: RecordedCall, before: RecordedCall | None) -> Growth:
+    """Find what is new in a call compared with the one that it continues, if there is one."""
+    if before is None:
+        return NOTHING_BEFORE
+    return find_growth(call.input_messages, before.input_messages, before.output_messages)
+
+
+def find_growth(
+    now: Sequence[RecordedMessage],
+    before: Sequence[RecordedMessage],
+    answer: Sequence[RecordedMessage] = (),
+) -> Growth:
+    """Find what is new in the messages of a request; `answer` is that of the call before."""
     system, system_before = _count_system(now), _count_system(before)
     digests, digests_before = ([*map(digest_message, one)] for one in (now, before))
     changed = digests[:system] != digests_before[:system_before]
@@ -49,7 +96,11 @@ def find_growth(now: Sequence[RecordedMessage], before: Sequence[RecordedMessage
     end, length = (common, common) if common else _find_end(history, history_before)
     new_from = system + end
     start = new_from - length if changed or length < end else 0
-    return Growth(new_from, range(start, new_from), changed)
+    shown = frozenset(map(digest_message, answer))
+    added_from = new_from
+    while added_from < len(now) and digests[added_from] in shown:
+        added_from += 1
+    return Growth(new_from, range(start, new_from), changed, added_from)
 
 
 def _count_system(messages: Sequence[RecordedMessage]) -> int:
