@@ -152,13 +152,14 @@ def _add_traces(command: CommandParser) -> None:
         help="with --json: request, answer and span of each call; with an id: nothing is folded",
     )
     add("--raw", action="store_true", help="with an id: only the bodies of request and answer")
-    add("--runs", action="store_true", help="the runs of agents that have such calls")
+    add("--runs", action="store_true", help="the runs of agents that have such calls, also sorted")
     add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
     _add_store(command)
 
 
 def _add_stats(command: CommandParser) -> None:
-    from telemetry.reading.sums import GROUPS  # noqa: PLC0415 - not for `healthcheck`
+    from telemetry.facts import NUMBERED  # noqa: PLC0415 - not for `healthcheck`
+    from telemetry.reading.sums import GROUPS  # noqa: PLC0415
 
     command.takes_words = True
     command.usage = "%(prog)s [FLAG ...] [WORD ...]"
@@ -166,7 +167,7 @@ def _add_stats(command: CommandParser) -> None:
         "Sum up all calls, or those that fit a filter: how many, their tokens, how long they took,"
         " and their cost."
     )
-    groups = [*filter(None, GROUPS), "limit"]
+    groups = [*filter(None, GROUPS), *NUMBERED, "limit"]
     add = command.add_argument
     add("--by", choices=groups, default="", help="a row for the calls of each")
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")

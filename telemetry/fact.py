@@ -186,9 +186,10 @@ class Fact(msgspec.Struct, frozen=True):
         terminal: its column on a terminal.
         page: its column on the page.
         aggregation: what it comes to of many calls.
-        group: the name by which ``stats --by`` groups calls with the same value; only a text has
-            one.
-        order: the name by which ``traces --sort`` lists the calls with the most of it first.
+        group: the name by which ``stats --by`` groups calls with the same value. Of a number, of
+            which there may be as many as calls, only the dearest groups are summed up.
+        order: the name by which ``traces --sort`` lists the calls with the most of it first, and
+            ``traces --runs --sort`` the runs with the largest sum.
         make: makes it of a row, where it is not what stands in the column.
     """
 

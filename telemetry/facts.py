@@ -113,6 +113,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             found=OfExchange("position.conversation"),
             keys=(FilterKey("conversation:812", place=120),),
             place=360,
+            group="conversation",
         ),
     ] = None
     run: Annotated[
@@ -130,6 +131,7 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 ),
             ),
             place=370,
+            group="run",
         ),
     ] = None
     turn: Annotated[
@@ -594,8 +596,15 @@ SUMMED: Final = tuple(fact for fact in FACTS if fact.aggregation is Aggregation.
 RANKED: Final = tuple(fact for fact in FACTS if fact.aggregation is Aggregation.RANK)
 """Facts whose percentiles are shown."""
 
-GROUPED: Final = {fact.group: fact.name for fact in FACTS if fact.group}
-"""What calls may have in common, by the name of the group."""
+GROUPED: Final = {
+    fact.group: fact.name for fact in FACTS if fact.group and fact.form is not Form.COUNT
+}
+"""Texts that calls may have in common, by the name of the group."""
+
+NUMBERED: Final = {
+    fact.group: fact.name for fact in FACTS if fact.group and fact.form is Form.COUNT
+}
+"""Numbers that calls may have in common, by the name of the group."""
 
 ORDERS: Final = {fact.order: fact.name for fact in FACTS if fact.order}
 """The orders of lists, each with the fact of which the largest comes first.

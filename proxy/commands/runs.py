@@ -1,4 +1,4 @@
-"""``spantap traces --runs``: the runs of agents, a row each, the newest first.
+"""``spantap traces --runs``: the runs of agents, a row each, the newest or largest first.
 
 A run is listed if one of its calls fits the filter, or a row of another kind if the filter names
 that kind. Sums are those of the whole run, without its sub-agents, which are separate runs.
@@ -49,13 +49,17 @@ COLUMNS = (
 """The columns in their order on a line."""
 
 
-def list_runs(reader: Calls, limit: int, console: Console, *, as_json: bool) -> int:
+def list_runs(
+    reader: Calls, limit: int, console: Console, *, largest: str = "", as_json: bool
+) -> int:
     """List runs with a chosen row; return their number, at most one above the limit.
+
+    `largest`: the fact of which the runs with the most come first; empty for the newest.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    found = reader.runs(limit + 1)
+    found = reader.runs(limit + 1, largest)
     if as_json:
         for sums in found[:limit]:
             console.out(encode_line(build_run_record(sums, find_ending(sums, reader))))

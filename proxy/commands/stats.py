@@ -4,7 +4,8 @@ An unknown number is a dash, or ``null``; one that is known only for some calls 
 Tokens are those that providers reported, zero if none did. Groups are sorted by their number of
 calls, hours by time; the last row has all calls.
 
-With ``--by limit`` the rows are rate limits (:mod:`proxy.commands.stats_limits`).
+With ``--by limit`` the rows are rate limits (:mod:`proxy.commands.stats_limits`), with ``--by
+conversation`` and ``--by run`` the dearest of these (:mod:`proxy.commands.stats_dearest`).
 
 With ``--by tool`` the rows are tools of agents. The time of a tool is an upper bound: from the end
 of the answer that called it to the request that brought its result. Calls without a result are
@@ -31,6 +32,7 @@ from proxy.commands.table import Column, cell, format_duration, print_rows
 from proxy.reading.chosen_calls import read_filter
 from proxy.reading.costs import explain_newest
 from proxy.reading.record import encode_line
+from telemetry.facts import NUMBERED
 from telemetry.finding.where import Rows, ask_word
 from telemetry.reading.sums import GROUPS, NO_RANKS
 
@@ -64,7 +66,8 @@ class StatsOptions:
     Attributes:
         words: a filter (:mod:`telemetry.finding.filter`), word by word.
         since: the value of one more ``since:`` of the filter.
-        by: what a group has in common (:data:`telemetry.reading.sums.GROUPS`), or :data:`LIMIT`.
+        by: what a group has in common (:data:`telemetry.reading.sums.GROUPS`,
+            :data:`telemetry.facts.NUMBERED`), or :data:`LIMIT`.
         price_as: a model; the sums also say what the calls would have cost at its price.
         limit: how many groups to show at most; by default :data:`DEFAULT_GROUPS`, and all hours.
         as_json: one JSON object per line, for programs, instead of a table for people.
@@ -104,8 +107,10 @@ def run_stats(
         wanted = read_filter(options.words, options.since, now_ns())
         if wanted.texts:
             return command.refuse("texts are for `spantap traces`: sums are of conditions.")
-        if options.by in {"tool", LIMIT} and options.price_as is not None:
+        if options.price_as is not None and options.by in {"tool", LIMIT}:
             return command.refuse(f"--price-as is for calls: a {options.by} has no price.")
+        if options.price_as is not None and options.by in NUMBERED:
+            return command.refuse(f"--price-as goes with {options.by}:N, not with --by.")
         repricing = None
         if options.price_as is not None:
             from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
@@ -123,7 +128,15 @@ def run_stats(
                     chosen, limit, command, open_console(out), as_json=options.as_json
                 )
             else:
-                left_out = _show(chosen, options, repricing, out)
+                if options.by in NUMBERED:
+                    from proxy.commands.stats_dearest import show_dearest  # noqa: PLC0415 - rare
+
+                    limit = options.limit or DEFAULT_GROUPS
+                    left_out = show_dearest(
+                        chosen, options.by, limit, open_console(out), as_json=options.as_json
+                    )
+                else:
+                    left_out = _show(chosen, options, repricing, out)
                 if left_out is not None and not options.as_json:
                     command.tell_gaps(explain_newest(reader, wanted.where()))
         if left_out is None:

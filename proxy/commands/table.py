@@ -211,7 +211,11 @@ def print_table(
 
 
 def format_duration(duration_ns: float) -> str:
-    """Write a duration with a fitting precision: ``131 ms``, ``2.04 s``, ``3 min 05 s``."""
+    """Write a duration with a fitting precision.
+
+    >>> [format_duration(seconds * 1e9) for seconds in (0.131, 2.04, 185, 7_500)]
+    ['131 ms', '2.04 s', '3 min 05 s', '2 h 05 min']
+    """
     seconds = duration_ns / 1e9
     # The bounds are where the shorter form would round up to the next unit.
     if seconds < 0.9995:
@@ -219,7 +223,9 @@ def format_duration(duration_ns: float) -> str:
     if seconds < 59.995:
         return f"{seconds:.2f} s"
     minutes, rest = divmod(int(seconds + 0.005), 60)
-    return f"{minutes} min {rest:02d} s"
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def format_dollars(amount: float) -> str:

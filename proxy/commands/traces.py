@@ -67,7 +67,7 @@ class TracesOptions:
         full: each object has the request, the answer and the whole span; if one word names a call,
             nothing of it is folded.
         raw: show the bodies of the call that the one word names.
-        runs: list the runs of agents that have such calls, the newest first.
+        runs: list the runs of agents that have such calls, the newest first, or in that order.
     """
 
     words: Sequence[str] = ()
@@ -143,9 +143,9 @@ def _contradict(wanted: Filter, options: TracesOptions) -> str | None:
     if options.runs:
         if wanted.texts:
             return f"--runs goes with conditions, and {quote_text(wanted.texts[0])} is a text."
-        for flag in ("follow", "sort", "full", "raw"):
+        for flag in ("follow", "full", "raw"):
             if getattr(options, flag):
-                return f"--runs lists runs, the newest first: leave --{flag} out."
+                return f"--runs lists runs: leave --{flag} out."
     if options.follow and options.sort:
         return "--follow lists calls as they come, and --sort others first: leave one out."
     for flag, is_given in (("--follow", options.follow), ("--sort", options.sort)):
@@ -220,12 +220,15 @@ def _list_runs(
     from proxy.commands.runs import list_runs  # noqa: PLC0415 - no list of calls needs it
 
     limit = options.limit or DEFAULT_LIMIT
-    count = list_runs(_choose(reader, wanted, options), limit, console, as_json=options.as_json)
+    largest = ORDERS.get(options.sort or "", "")
+    chosen = _choose(reader, wanted, options)
+    count = list_runs(chosen, limit, console, largest=largest, as_json=options.as_json)
     if not count:
         fits = _describe(wanted, options)
         command.tell(f"no run of an agent{fits} is recorded in {reader.path} yet.")
     elif count > limit and options.limit is None:
-        command.tell(f"these are the newest {limit}; --limit N lists more.")
+        first = "newest" if options.sort is None else "first"
+        command.tell(f"these are the {first} {limit}; --limit N lists more.")
     return 0
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from telemetry.raw_answer import RawAnswer
     from telemetry.reading.conversations import Conversation
     from telemetry.reading.engine import Engine, Group, Notable, SearchStep
-    from telemetry.reading.groups import NewestGroups
+    from telemetry.reading.groups import DearestGroups, NewestGroups
     from telemetry.reading.limits import Limits
     from telemetry.reading.runs import RunSums, ToolCalls
     from telemetry.reading.sums import Aggregate
@@ -258,6 +258,15 @@ class Calls:
 
         return group_newest(self._engine, self._where, by, before, make_clock(seconds))
 
+    def dearest_groups(self, by: str, limit: int) -> DearestGroups:
+        """Sum up the dearest conversations or runs, with their titles, at most `limit`.
+
+        All rows are read once: of a million that takes some seconds.
+        """
+        from telemetry.reading.groups import group_dearest  # noqa: PLC0415 - no list of calls needs it
+
+        return group_dearest(self._engine, self._where, by, limit)
+
     def usages(self, by: str) -> Iterator[CallUsages]:
         """Count the tokens that they have, by one of :data:`~telemetry.reading.sums.GROUPS`.
 
@@ -301,11 +310,15 @@ class Calls:
 
     # Runs and conversations
 
-    def runs(self, limit: int) -> list[RunSums]:
-        """Sum up the newest runs that have a chosen row, at most `limit`, newest first."""
+    def runs(self, limit: int, largest: str = "") -> list[RunSums]:
+        """Sum up at most `limit` runs that have a chosen row, the newest or largest first.
+
+        `largest`: one of :data:`telemetry.facts.ORDERS`' facts; empty for the newest.
+        """
         from telemetry.reading.runs import sum_run  # noqa: PLC0415 - no list of calls needs it
 
-        found = (sum_run(self._engine, run) for run in self._engine.runs(self._where, limit))
+        numbers = self._engine.runs(self._where, limit, largest)
+        found = (sum_run(self._engine, run) for run in numbers)
         return [sums for sums in found if sums is not None]
 
     def of_run(self, number: int) -> RunSums | None:

@@ -106,8 +106,9 @@ Group = str | int
 """What rows may have in common.
 
 A fact that calls are grouped by (:data:`~telemetry.facts.GROUPED`) is a text, empty where it is not
-known. ``state``, ``run``, ``tool_calls`` and the counts of tokens are as they are. A number is that
-of seconds: of the step since the epoch, of that length, in which a call began."""
+known. ``state``, ``conversation``, ``run``, ``tool_calls`` and the counts of tokens are as they
+are. A number is that of seconds: of the step since the epoch, of that length, in which a call
+began."""
 
 
 class Amounts(NamedTuple):
@@ -278,6 +279,19 @@ class Engine(Protocol):
             is_late: tells that the time is over; where nobody gives it, one read may be enough.
         """
 
+    def largest_groups(
+        self, where: Where, by: str, names: Sequence[str], limit: int
+    ) -> tuple[Sequence[tuple[Any, ...]], int]:
+        """Sum up the groups with the most of the first amount, and count all groups.
+
+        Args:
+            where: which rows; texts are not looked for.
+            by: a fact; rows of which it is not known are one group.
+            names: some of :data:`AMOUNTS`. Groups without the first come last; of two that are
+                alike the one with more rows comes first, and then that of the greater number.
+            limit: how many groups at most. An engine keeps no others.
+        """
+
     def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
         """Yield what rows have in common, and how many have it; texts are not looked for.
 
@@ -297,8 +311,12 @@ class Engine(Protocol):
     def notable(self, where: Where, count: int, is_late: Callable[[], bool]) -> Notable:
         """Find the slowest and dearest calls, and how calls failed, `count` of each."""
 
-    def runs(self, where: Where, limit: int) -> Sequence[int]:
-        """Find the numbers of runs that have such a row, the newest first."""
+    def runs(self, where: Where, limit: int, largest: str = "") -> Sequence[int]:
+        """Find the numbers of runs that have such a row, the newest first.
+
+        `largest`: a fact in :data:`~telemetry.facts.ORDERS`; then the runs come first whose rows
+        have the most of it in all. How long a run took is from its first beginning to its last end.
+        """
 
     def unobserved(self, since_ns: int) -> list[UnobservedCalls]:
         """Read the calls that were not observed, since proxies that began later."""

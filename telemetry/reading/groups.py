@@ -1,7 +1,10 @@
-"""Calls of one session, or of one user, as a list: what each comes to, the newest first.
+"""What the calls of each session, user, conversation or run come to, as a list.
 
-No index has these, so that the rows are read in steps, from the newest back, until the time is
-over. What was read is exact, and the answer says how far back it goes.
+The newest first: no index has these, so that the rows are read in steps, from the newest back,
+until the time is over. What was read is exact, and the answer says how far back it goes.
+
+The dearest first: there may be as many conversations as calls, so that the engine keeps only those
+that are listed. All rows are read once.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from telemetry.finding.where import ALL_ROWS
+from telemetry.finding.where import ALL_ROWS, ask_known
 from telemetry.reading.engine import AMOUNTS
 
 if TYPE_CHECKING:
@@ -42,7 +45,7 @@ class GroupSums:
     """What the calls of a group come to.
 
     Attributes:
-        key: what they have in common.
+        key: what they have in common; ``None`` where a number is not known.
         errors: calls that failed.
         prompt_tokens: ``None`` if no provider reported any; the other amounts likewise.
         priced: how many calls have a cost.
@@ -51,9 +54,10 @@ class GroupSums:
         start_ns: when the first call began.
         end_ns: when the last one ended.
         last_seq: the number of the newest call.
+        title: of a conversation or a run, the first question that the user asked there.
     """
 
-    key: str
+    key: str | int | None
     calls: int
     errors: int
     priced: int
@@ -66,6 +70,21 @@ class GroupSums:
     start_ns: int
     end_ns: int
     last_seq: int
+    title: str | None = None
+
+
+class DearestGroups(NamedTuple):
+    """Groups of calls.
+
+    Attributes:
+        groups: the dearest first.
+        total: all calls; ``None`` if there is none.
+        left_out: how many groups are not among these.
+    """
+
+    groups: Sequence[GroupSums]
+    total: GroupSums | None
+    left_out: int
 
 
 class NewestGroups(NamedTuple):
@@ -92,14 +111,14 @@ def group_newest(
     Args:
         engine: reads them.
         where: which calls; texts are not looked for.
-        by: a fact in :data:`~telemetry.facts.GROUPED`.
+        by: a fact in :data:`~telemetry.facts.GROUPED` or :data:`~telemetry.facts.NUMBERED`.
         before: only calls with a smaller number.
         is_late: tells that the time is over.
     """
     oldest = engine.select(ALL_ROWS, 1, oldest_first=True).rows
     first = oldest[0].seq if oldest else before
     at = min(before, engine.last_seq() + 1)
-    found: dict[str, tuple[Any, ...]] = {}
+    found: dict[str | int | None, tuple[Any, ...]] = {}
     left_out = False
     while at > first:
         low = max(first, at - STEP_NUMBERS)
@@ -116,10 +135,46 @@ def group_newest(
         at = low
         if is_late():
             break
-    unnamed = found.pop("", (0,))[0]
+    unnamed = sum(found.pop(nothing, (0,))[0] for nothing in ("", None))
     groups = [_make(key, amounts) for key, amounts in found.items() if amounts[0]]
     groups.sort(key=lambda one: -one.last_seq)
     return NewestGroups(groups, unnamed, left_out, at if at > first else 0)
+
+
+def group_dearest(engine: Engine, where: Where, by: str, limit: int) -> DearestGroups:
+    """Sum up the dearest groups by a number.
+
+    Args:
+        engine: reads the calls.
+        where: which calls; texts are not looked for.
+        by: a fact in :data:`~telemetry.facts.NUMBERED`, which is a field of
+            :class:`~telemetry.finding.where.Where` as well.
+        limit: how many groups at most.
+    """
+    names = ("cost_usd", *(name for name in _NAMES if name != "cost_usd"))
+    found, count = engine.largest_groups(where, by, names, limit)
+    groups = []
+    for key, *amounts in found:
+        known = dict(zip(names, amounts, strict=True))
+        title = None
+        if isinstance(key, int):
+            asked = ALL_ROWS.also(ask_known("preview"), **{by: key})
+            first = engine.select(asked, 1, oldest_first=True).rows
+            title = first[0].columns.preview if first else None
+        groups.append(_make(key, tuple(known[name] for name in _NAMES), title))
+    return DearestGroups(groups, _sum_all(engine, where), count - len(groups))
+
+
+def _sum_all(engine: Engine, where: Where) -> GroupSums | None:
+    """Sum all calls up. Their times are left out, so that the sums of minutes may be enough."""
+    names = tuple("errors" if name == "failed_calls" else name for name in _NAMES[:-3])
+    for amounts in engine.sum(where, (), names).groups.values():
+        if amounts[0]:
+            known = {name: amount or 0 for name, amount in zip(names, amounts, strict=True)}
+            if not known["priced"]:
+                known |= dict.fromkeys(("cost_usd", "list_usd", "saved_usd"))
+            return _make(None, (*known.values(), 0, 0, 0))
+    return None
 
 
 def _add(known: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -129,8 +184,8 @@ def _add(known: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _make(key: str, amounts: tuple[Any, ...]) -> GroupSums:
+def _make(key: str | int | None, amounts: tuple[Any, ...], title: str | None = None) -> GroupSums:
     known = dict(zip(_NAMES, amounts, strict=True))
     known |= {name: known[name] or 0 for name in ("start_ns", "end_ns")}
-    errors, last_seq = known.pop("failed_calls"), known.pop("last_call_seq")
-    return GroupSums(key=key, errors=errors, last_seq=last_seq, **known)
+    errors, last_seq = known.pop("failed_calls"), known.pop("last_call_seq") or 0
+    return GroupSums(key=key, errors=errors, last_seq=last_seq, title=title, **known)

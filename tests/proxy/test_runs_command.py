@@ -130,10 +130,34 @@ def test_a_list_that_is_cut_by_itself_says_so(
     assert list_runs(store, limit=1).err == ""
 
 
+def test_runs_are_listed_by_what_the_whole_run_comes_to(tmp_path: Path) -> None:
+    """The dearest, slowest or largest first, also if the filter finds one of its calls alone."""
+    rows = []
+    for number, (first, second, took_ms) in enumerate(((1.0, 2.0, 900), (2.5, 0.0, 9_000))):
+        run = Run(10 * number + 10, begin_ms=20_000 * number)
+        run.call(0, 500, cost_usd=first, preview=f"Task {number}")
+        run.call(took_ms - 500, 500, cost_usd=second, status="ERROR")
+        rows += run.rows
+    rows.append(Run(50, begin_ms=60_000).call(0, 100, cost_usd=None))
+    store = fill(tmp_path / "sorted.db", rows)
+
+    def numbers(*words: str, **options: Any) -> list[str]:
+        return [
+            line.split()[0] for line in list_runs(store, *words, **options).out.splitlines()[1:]
+        ]
+
+    assert numbers() == ["50", "20", "10"]
+    assert numbers(sort="cost") == ["10", "20", "50"], "of which no cost is known comes last"
+    assert numbers(sort="slow") == ["20", "10", "50"]
+    assert numbers("cost>2.4", sort="cost") == ["20"]
+    assert numbers("status:error", sort="cost") == ["10", "20"], "the order is that of whole runs"
+    ran = list_runs(store, sort="cost", limit=1)
+    assert (len(ran.out.splitlines()), ran.err) == (2, "")
+
+
 @pytest.mark.parametrize(
     ("words", "options", "said"),
     [
-        ((), {"sort": "cost"}, "--sort"),
         ((), {"follow": True}, "--follow"),
         ((), {"full": True, "as_json": True}, "--full"),
         (("some text",), {}, "is a text"),

@@ -260,6 +260,15 @@ class SqliteEngine:
             is_bounded = bool(after) or before != LAST_SEQ
             return self._sums.sum(where, chosen, by, names, is_late, is_bounded=is_bounded)
 
+    def largest_groups(
+        self, where: Where, by: str, names: Sequence[str], limit: int
+    ) -> tuple[Sequence[tuple[Any, ...]], int]:
+        """Sum up the groups with the most of the first amount, in one read."""
+        from telemetry.reading.sqlite.summing import sum_largest  # noqa: PLC0415 - no list needs it
+
+        with explain_sqlite_errors(self.path):
+            return sum_largest(self._connection, self._choose(where), by, names, limit)
+
     def count_by(self, where: Where, by: Sequence[Group]) -> Iterator[tuple[Any, ...]]:
         """Yield what rows have in common, and how many have it, in one read."""
         from telemetry.reading.sqlite.summing import count_groups  # noqa: PLC0415 - no list needs it
@@ -296,11 +305,15 @@ class SqliteEngine:
         with explain_sqlite_errors(self.path):
             return find_notable(self._connection, self._choose(where), count, is_late)
 
-    def runs(self, where: Where, limit: int) -> Sequence[int]:
-        """Find the numbers of runs by their index, some of them in one read."""
+    def runs(self, where: Where, limit: int, largest: str = "") -> Sequence[int]:
+        """Find the numbers of runs: the newest by their index, some of them in one read."""
         found = array("q")
         with explain_sqlite_errors(self.path):
             chosen = self._choose(where, uses_indexes=True)
+            if largest:
+                from telemetry.reading.sqlite.summing import find_largest_runs  # noqa: PLC0415 - rare
+
+                return find_largest_runs(self._connection, chosen, largest, limit)
             newest = _NEWEST_RUN.format(spans=chosen.spans)
             some = _SOME_RUNS.format(spans=chosen.spans, where=chosen.where)
             (until,) = self._connection.execute(newest, (LAST_SEQ,)).fetchone()

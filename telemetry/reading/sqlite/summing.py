@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from telemetry.fact import Form
-from telemetry.facts import GROUPED, LIST_BASIS, SUMMED
+from telemetry.facts import FACTS, GROUPED, LIST_BASIS, SUMMED
 from telemetry.reading.engine import AMOUNTS, LAST_SEQ
 from telemetry.reading.sqlite.walking import STEP_ROWS, walk_back
 from telemetry.store.calls import IS_CALL, IS_DERIVED
@@ -48,6 +48,8 @@ STEP_NUMBERS: Final = 50_000
 _LAST_MINUTE: Final = LAST_SEQ // MINUTE_NS
 
 _LIMITS: Final = {Form.COUNT: MAX_TOKENS, Form.DOLLARS: MAX_COST_USD}
+
+_FORMS: Final = {fact.name: fact.form for fact in FACTS}
 
 _TEXTS: Final = frozenset(GROUPED.values())
 
@@ -147,6 +149,38 @@ def count_groups(
     """Yield what rows have in common, and how many have it."""
     source, values = _bound(f"FROM {chosen.spans} WHERE {chosen.where}", chosen)
     yield from connection.execute(_write(source, chosen, by, ("rows",)), values)
+
+
+def sum_largest(
+    connection: sqlite3.Connection, chosen: Chosen, by: str, names: Sequence[str], limit: int
+) -> tuple[list[tuple[Any, ...]], int]:
+    """Sum up the groups with the most of the first amount; the second value counts all groups."""
+    source, values = _bound(f"FROM {chosen.spans} WHERE {chosen.where}", chosen)
+    statement = f"{_write(source, chosen, (by,), names)} ORDER BY 2 DESC, count(*) DESC, 1 DESC"
+    found = connection.execute(f"{statement} LIMIT ?", (*values, limit)).fetchall()
+    if len(found) < limit:
+        return found, len(found)
+    count = f"SELECT count(DISTINCT {by}) + max({by} IS NULL) {source}"
+    ((groups,),) = connection.execute(count, values)
+    return found, groups
+
+
+def find_largest_runs(
+    connection: sqlite3.Connection, chosen: Chosen, fact: str, limit: int
+) -> list[int]:
+    """Find the runs with a chosen row, those first whose rows have the most of a fact."""
+    form = _FORMS[fact]
+    if form is Form.DURATION:
+        most = f"{_OF_ROWS['end_ns']} - {_OF_ROWS['start_ns']}"
+    else:
+        most = f"sum({limited(fact, _LIMITS[form])})"
+    source, values = _bound(f"FROM {chosen.spans} WHERE {chosen.where}", chosen)
+    rows = connection.execute(
+        f"SELECT run FROM {chosen.spans} WHERE run IN (SELECT run {source} AND run IS NOT NULL)"  # noqa: S608 - no foreign text
+        f" GROUP BY run ORDER BY {most} DESC, run DESC LIMIT ?",
+        (*values, max(0, min(limit, LAST_SEQ))),
+    )
+    return [run for (run,) in rows if isinstance(run, int)]
 
 
 def sum_conversation(

@@ -86,6 +86,10 @@ def _read_key(row: SpanSummary, by: Sequence[Group]) -> tuple[Any, ...]:
     return tuple(row.start_ns // 10**9 // g if isinstance(g, int) else read[g](row) for g in by)
 
 
+def _place(value: float | None) -> tuple[bool, float]:
+    return value is not None, value or 0
+
+
 class ListEngine:
     """An engine over spans, in the order of their numbers."""
 
@@ -206,9 +210,22 @@ class ListEngine:
         slowest = [*self.largest(where, "duration_ns", count)]
         return Notable(slowest, dearest, failures[:count], is_whole=True)
 
-    def runs(self, where: Where, limit: int) -> Sequence[int]:
-        numbers = {run for row in self._fit(where) if (run := row.columns.run) is not None}
-        return sorted(numbers, reverse=True)[:limit]
+    def largest_groups(
+        self, where: Where, by: str, names: Sequence[str], limit: int
+    ) -> tuple[list[tuple[Any, ...]], int]:
+        groups = self.sum(where, (by,), (*names, "rows")).groups.items()
+        found = [(*key, *amounts) for key, amounts in groups]
+        found.sort(key=lambda one: (_place(one[1]), one[-1], _place(one[0])), reverse=True)
+        return [one[:-1] for one in found[:limit]], len(found)
+
+    def runs(self, where: Where, limit: int, largest: str = "") -> Sequence[int]:
+        runs = {run for row in self._fit(where) if (run := row.columns.run) is not None}
+        of = {run: [row for row in self._rows if row.columns.run == run] for run in runs}
+        most = _AMOUNTS.get(largest, _total(_GET["total_tokens"], MAX_TOKENS))
+        if largest == "duration_ns":
+            most = lambda rows: max(r.end_ns for r in rows) - min(r.start_ns for r in rows)  # noqa: E731 - as those above
+        place = (lambda run: (_place(most(of[run])), run)) if largest else (lambda run: run)
+        return sorted(runs, key=place, reverse=True)[:limit]
 
     def unobserved(self, since_ns: int) -> list[Any]:
         return []

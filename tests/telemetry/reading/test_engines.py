@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
 from telemetry.errors import FilterError
-from telemetry.facts import ORDERS, CallColumns
+from telemetry.facts import NUMBERED, ORDERS, CallColumns
 from telemetry.finding.filter import parse_filter
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, Rows
 from telemetry.reading.calls import Calls
@@ -135,12 +136,16 @@ def ask_lists(calls: Calls) -> Iterator[Any]:
         yield calls.page(limit, before=page.back_to, after=after).rows
     yield calls.after(20, 9)
     yield [one.run for one in calls.runs(3)]
+    for fact in ORDERS.values():
+        yield [one.run for one in calls.runs(3, fact)]
 
 
 def ask_sums(calls: Calls) -> Iterator[Any]:
     """What some calls come to, by every group, of the whole time and of parts of it."""
     for groups in (*GROUPS.values(), ("model", "upstream")):
         yield calls.aggregate(*groups)
+    for by, limit in product(NUMBERED.values(), (2, 1_000)):
+        yield calls.dearest_groups(by, limit)
     yield calls.aggregate("model", step_seconds=7_200, seconds=60)
     yield sorted(map(str, calls.usages("model")))
     yield calls.tool_calls()
