@@ -16,7 +16,6 @@ from proxy.commands.table import (
     Column,
     cell,
     describe_costs,
-    format_cost,
     format_dollars,
     format_duration,
     local_time,
@@ -101,22 +100,31 @@ def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> I
     yield fact_line("calls", _count(sums.calls, sums.errors))
     yield fact_line("tools", _count(sums.tools, sums.tool_errors))
     yield fact_line("tokens", _tokens(sums) or "none reported")
-    yield from _cost_lines(sums, nodes)
-    if sums.saved_usd:
-        yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")
-    if others := _describe_others(sums, nodes):
-        yield fact_line("sub-agents", others)
-
-
-def _cost_lines(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:
-    """Show the cost of a run, and why that of its calls and its sub-agents' is unknown."""
+    own, others = _list_calls(sums, nodes)
     if sums.cost_usd is not None:
         unpriced = sums.calls - sums.priced
         yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, unpriced))
-    gaps = explain_gaps(node.row for node in nodes if node.row and is_call(node.row.columns.kind))
-    for at, gap in enumerate(gaps):
-        title = "cost" if sums.cost_usd is None and not at else ""
-        yield fact_line(title, f"unknown: {gap.why}", style="yellow")
+    yield from _gap_lines(own, "cost" if sums.cost_usd is None else "")
+    if sums.saved_usd:
+        yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")
+    if others:
+        yield fact_line("sub-agents", _describe_others(others))
+        yield from _gap_lines(others, "")
+
+
+def _list_calls(
+    sums: RunSums, nodes: Sequence[Node]
+) -> tuple[list[SpanSummary], list[SpanSummary]]:
+    """List the run's own calls in its tree, and those of its sub-agents."""
+    calls = [node.row for node in nodes if node.row and is_call(node.row.columns.kind)]
+    own = [row for row in calls if row.columns.run == sums.run]
+    return own, [row for row in calls if row.columns.run != sums.run]
+
+
+def _gap_lines(calls: Sequence[SpanSummary], title: str) -> Iterator[Line]:
+    """Say why costs of calls are unknown, the first time after a title."""
+    for at, gap in enumerate(explain_gaps(calls)):
+        yield fact_line("" if at else title, f"unknown: {gap.why}", style="yellow")
         yield fact_line("", gap.mend)
 
 
@@ -134,12 +142,8 @@ def _tokens(sums: RunSums) -> str:
     return ", ".join(counts)
 
 
-def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
-    """Describe the calls of sub-agents and their sums."""
-    rows = [node.row for node in nodes if node.row and node.row.columns.run != sums.run]
-    calls = [row for row in rows if is_call(row.columns.kind)]
-    if not calls:
-        return ""
+def _describe_others(calls: Sequence[SpanSummary]) -> str:
+    """Describe the calls of sub-agents by their sums."""
     words = f"{len(calls):,} call{'s' if len(calls) > 1 else ''}"
     prompts = [row.prompt_tokens for row in calls if row.prompt_tokens is not None]
     answers = [row.completion_tokens for row in calls if row.completion_tokens is not None]
@@ -148,7 +152,9 @@ def _describe_others(sums: RunSums, nodes: Sequence[Node]) -> str:
     for amounts, unit in ((prompts, "in"), (answers, "out")):
         if amounts:
             words += f", {sum(amounts):,} {unit}"
-    return f"{words}, {format_cost(sum(costs), sum(listed))}" if costs else words
+    if not costs:
+        return words
+    return f"{words}, {describe_costs(sum(costs), sum(listed), len(calls) - len(costs))}"
 
 
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:

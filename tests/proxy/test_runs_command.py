@@ -267,18 +267,23 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
 
 
 def test_a_run_says_once_why_a_cost_is_unknown(tmp_path: Path) -> None:
-    """Of its own calls and those of its sub-agents, and what to write into the settings."""
+    """Beside its own cost that of its own calls, beside sub-agents that of theirs; and the way out."""
     run = Run(1)
     run.call(0, 1_000, "task", cost_usd=None, cost_gap="unknown_model", model="m-1")
     sub = Run(2, trace_id=run.trace_id, begin_ms=1_100, parent_span_id=TASK)
     sub.call(0, 100, cost_usd=None, cost_gap="unknown_model", model="m-2")
+    sub.call(100, 100)
     run.tool("task", 1_000, 1_000, span_id=TASK)
     run.call(2_000, 500, cost_usd=None, cost_gap="unknown_model", model="m-1")
     run.call(3_000, 500, cost_usd=None, cost_gap="no_usage", model="m-3")
     out = Ran(fill(tmp_path / "t.db", [*run.rows, *sub.rows]), call_id="run:1").out
-    unknown = [line.split() for line in out.splitlines() if "unknown: " in line]
-    words = ["unknown:", "the", "list", "of", "prices", "has", "no", "model"]
-    assert unknown == [["cost", *words, '"m-1"'], [*words, '"m-2"']]
+    told = [line for line in out.splitlines() if "unknown: " in line or "sub-agents" in line]
+    words = "unknown: the list of prices has no model"
+    assert told == [
+        f'  cost        {words} "m-1"',
+        "  sub-agents  2 calls, 200 in, 20 out, $0.25, 1 call has no price",
+        f'              {words} "m-2"',
+    ]
     assert out.count('write a [[price]] table with model = "m-1"') == 1
 
 
