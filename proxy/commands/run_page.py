@@ -274,6 +274,8 @@ def _what(node: Node, signs: Mapping[str, str]) -> Text:
         text.append(escape_line(words), style="cyan")
     else:
         text.append(escape_line(row.model or row.name), style="bold")
+    if node.tries > 1:
+        text.append(f"  {node.tries} attempts", style="yellow")
     if row is not None and row.status == "ERROR":
         text.append(f"  {escape_line(row.columns.error_type or 'failed')}", style="red")
     return text

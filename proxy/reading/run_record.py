@@ -111,7 +111,7 @@ def build_tree_record(
         "metadata": metadata,
         "too_deep": count_too_deep(nodes),
         "spans": [
-            {"depth": node.depth, **build_summary_record(node.row)}
+            {"depth": node.depth, "tries": node.tries, **build_summary_record(node.row)}
             for node in nodes
             if node.row is not None
         ],

@@ -226,3 +226,62 @@ def test_whatever_rows_say_none_stands_in_the_tree_twice(
                 ids = [node.row.span_id for node in nodes if node.row is not None]
                 assert len(ids) == len({*ids})
                 assert all(node.depth == len(node.is_last) <= MAX_DEPTH for node in nodes)
+
+
+def attempts(run: Run, start: int, count: int, **members: Any) -> list[SpanRow]:
+    """A request that is sent so many times; all attempts but the last one fail."""
+    rows = []
+    for at in range(count):
+        has_failed = at < count - 1
+        more = {"status": "ERROR", "error_type": "429"} if has_failed else {}
+        again = {"link_rule": "retry"} if at else {}
+        rows.append(run.call(start + 10 * at, 5, **{"new_messages": 3} | more | again | members))
+    return rows
+
+
+def test_a_request_that_was_sent_again_is_one_step(path: Path) -> None:
+    """The last attempt, with the failed ones below it; each is a row of the tree."""
+    run = Run(812)
+    run.call(0, 100, "read_file")
+    run.tool("read_file", 100, 10)
+    attempts(run, 110, 3)
+    attempts(run, 210, 2, new_messages=5)
+    run.agent(300)
+    assert draw(path, run.rows) == [
+        *("agent 812", "  call", "  read_file"),
+        *("  call", "    call", "    call", "  call", "    call"),
+    ]
+    nodes = tree_of(path, [])
+    assert [node.tries for node in nodes] == [1, 1, 1, 3, 1, 1, 2, 1]
+    failed = [node.row and node.row.status == "ERROR" for node in nodes]
+    assert failed == [False, False, False, False, True, True, False, True]
+
+
+def test_attempts_that_all_failed_are_one_step_too(path: Path) -> None:
+    """Also those of a sub-agent that has no run."""
+    run = Run(812)
+    run.call(0, 1_000, "task")
+    lone = Run(815, trace_id=run.trace_id, begin_ms=1_100, run=None, parent_span_id=TASK)
+    attempts(lone, 0, 2)
+    attempts(lone, 100, 2, new_messages=7, status="ERROR")
+    run.tool("task", 1_000, 1_000, span_id=TASK)
+    nodes = tree_of(path, [*run.rows, *lone.rows])
+    drawn = [(node.depth, node.tries) for node in nodes if node.row and node.depth > 1]
+    assert drawn == [(2, 2), (3, 1), (2, 2), (3, 1)]
+
+
+def test_a_retry_of_which_nobody_knows_what_it_repeats_is_a_step(path: Path) -> None:
+    """Two calls may be meant, or none: another request, one that ended later, one that did well."""
+    run = Run(812)
+    for start in (0, 1):
+        run.call(start, 5, status="ERROR", new_messages=3)
+    run.call(10, 5, link_rule="retry", new_messages=3)
+    run.call(20, 5, status="ERROR", new_messages=5, preview="one")
+    run.call(30, 5, link_rule="retry", new_messages=5, preview="two")
+    run.call(40, 50, status="ERROR", new_messages=7)
+    run.call(60, 5, link_rule="retry", new_messages=7)
+    run.call(100, 5, new_messages=9)
+    run.call(110, 5, link_rule="retry", new_messages=9)
+    nodes = tree_of(path, run.rows)
+    assert {node.tries for node in nodes} == {1}
+    assert {node.depth for node in nodes[1:]} == {1}

@@ -267,7 +267,7 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
 
 
 def test_a_run_says_once_why_a_cost_is_unknown(tmp_path: Path) -> None:
-    """Beside its own cost that of its own calls, beside sub-agents that of theirs; and the way out."""
+    """Beside its cost that of its calls, beside sub-agents that of theirs; and what mends it."""
     run = Run(1)
     run.call(0, 1_000, "task", cost_usd=None, cost_gap="unknown_model", model="m-1")
     sub = Run(2, trace_id=run.trace_id, begin_ms=1_100, parent_span_id=TASK)

@@ -86,6 +86,7 @@ def _build_step(node: Node, branch: BranchSums | None, begin_ns: int) -> JsonObj
         **step,
         "run": node.run,
         "depth": node.depth,
+        "tries": node.tries,
         "start_ms": since_ms(node.start_ns, begin_ns),
         "end_ms": since_ms(node.end_ns, begin_ns),
         "branch": None if branch is None else _build_branch(branch),

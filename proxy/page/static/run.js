@@ -77,7 +77,8 @@ class Run extends Screen {
     this.tree.element.append(this.end);
     this.draw();
     const { steps } = this.answer;
-    const first = steps.find((/** @type {any} */ one) => one.status === "ERROR" && one.kind !== "AGENT") ?? steps[1] ?? steps[0];
+    const seen = new Set(this.tree.seen.map((one) => one.id));
+    const first = steps.find((/** @type {any} */ one) => one.status === "ERROR" && one.kind !== "AGENT" && seen.has(idOf(one))) ?? steps[1] ?? steps[0];
     const chosen = address.value.query.call ?? null;
     if (!chosen && first && this.clientWidth >= WIDE) change({ call: idOf(first) }, true);
     else this.look(chosen);

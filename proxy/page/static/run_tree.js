@@ -8,6 +8,7 @@
  * - At most MAX_ROWS rows are in the page; space above and below replaces the others.
  * - Only the chosen row takes part in the order of focus.
  * - The row of a branch has the sums of all that is below it; another row has its own amounts.
+ * - A request that was sent again is one row, below which its failed attempts are folded away.
  */
 import { el, fill, keyed } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
@@ -69,8 +70,10 @@ export class RunTree {
   show(steps) {
     /** @type {Item[]} */
     const path = [];
+    const known = new Set(this.items.keys());
     this.items.clear();
     for (const step of steps) {
+      if (step.tries > 1 && !known.has(idOf(step))) this.folded.add(idOf(step));
       path.length = Math.min(path.length, step.depth);
       const up = path.at(-1) ?? null;
       const item = { id: idOf(step), step, up, below: [], place: (up?.below.length ?? 0) + 1 };
@@ -181,7 +184,7 @@ export class RunTree {
       el("span", { class: "what", style: { "--depth": Math.min(step.depth, MAX_INDENT) } },
         below.length ? icon("right") : el("span", { class: "icon" }), isCall(step) || bad ? mark(bad ? { ...step, outcome: bad } : step) : step.kind === "TOOL" && el("span", { class: "icon" }),
         el("b", null, step.kind === "TOOL" && "⚙ ", nameOf(step)), bad && el("span", { class: "tag error" }, cut(bad, 40)),
-        step.seq === null && el("span", { class: "tag open" }, "open"), branch && el("span", { class: "dim" }, plural(branch.calls, "call")),
+        step.seq === null && el("span", { class: "tag open" }, "open"), branch && el("span", { class: "dim" }, step.tries > 1 ? plural(step.tries, "attempt") : plural(branch.calls, "call")),
         asked && el("span", { class: "dim asked", title: asked }, cut(asked, MOST_WORDS))),
       el("span", { class: "track" }, el("i", { style: { left: `${(step.start_ms / this.whole) * 100}%`, width: `${(Math.max(0, step.end_ms - step.start_ms) / this.whole) * 100}%` } })),
       cell("took", `${step.kind === "TOOL" && !branch ? "≤ " : ""}${seconds(took)}`),
