@@ -116,7 +116,7 @@ def _end(console: Console, nodes: Sequence[Node], sums: CallSums, yours: Setting
     if nodes:
         console.print("\nThe calls with tools, as the run of an agent", style="bold")
         print_steps(console, nodes)
-    cost = describe_costs(sums.totals["cost_usd"], sums.list_usd, sums.calls - sums.priced)
+    cost = describe_costs(sums.totals["cost_usd"], sums.list_usd, sums.unpriced)
     console.print("\nWhat all calls would cost", style="bold")
     console.print(f"{cost}; at prices made up for the demo")
     command = _find_command()

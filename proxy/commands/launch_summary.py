@@ -104,8 +104,7 @@ def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str,
     )
     gaps = explain_newest(calls, ALL_CALLS.also(ask_launch(*launch)))
     if sums.priced:
-        lacking = sums.calls - sums.priced
-        yield "cost", describe_costs(totals["cost_usd"], sums.list_usd, lacking)
+        yield "cost", describe_costs(totals["cost_usd"], sums.list_usd, sums.unpriced)
     elif gaps:
         yield "cost", "unknown"
     if totals["saved_usd"]:

@@ -102,8 +102,7 @@ def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> I
     yield fact_line("tokens", _tokens(sums) or "none reported")
     own, others = _list_calls(sums, nodes)
     if sums.cost_usd is not None:
-        unpriced = sums.calls - sums.priced
-        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, unpriced))
+        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, sums.unpriced))
     yield from _gap_lines(own, "cost" if sums.cost_usd is None else "")
     if sums.saved_usd:
         yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")
@@ -154,7 +153,8 @@ def _describe_others(calls: Sequence[SpanSummary]) -> str:
             words += f", {sum(amounts):,} {unit}"
     if not costs:
         return words
-    return f"{words}, {describe_costs(sum(costs), sum(listed), len(calls) - len(costs))}"
+    unpriced = sum(row.columns.cost_gap is not None for row in calls)
+    return f"{words}, {describe_costs(sum(costs), sum(listed), unpriced)}"
 
 
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:

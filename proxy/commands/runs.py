@@ -97,7 +97,7 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
     yield cell(sums.prompt_tokens)
     yield cell(sums.cached_tokens)
     yield cell(sums.completion_tokens)
-    star = "*" if sums.priced < sums.calls else ""
+    star = "*" if sums.unpriced else ""
     cost = None if sums.cost_usd is None else format_cost(sums.cost_usd, sums.list_usd)
     yield cell(cost and f"{cost}{star}")
     yield cell(format_duration(end_ns - start_ns))

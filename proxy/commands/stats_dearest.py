@@ -97,7 +97,7 @@ def _is_timed(sums: GroupSums) -> bool:
 def _cells(sums: GroupSums) -> Iterator[Text]:
     share = (sums.cached_tokens or 0) / sums.prompt_tokens if sums.prompt_tokens else None
     took_ns = sums.end_ns - sums.start_ns
-    star = "*" if sums.priced < sums.calls else ""
+    star = "*" if sums.unpriced else ""
     yield cell(sums.calls)
     yield Text(str(sums.errors), style="red" if sums.errors else "")
     yield cell(sums.prompt_tokens)
@@ -105,7 +105,7 @@ def _cells(sums: GroupSums) -> Iterator[Text]:
     yield cell(sums.completion_tokens)
     yield cell(format_duration(took_ns)) if _is_timed(sums) else Text()
     yield cell(format_dollars(sums.saved_usd or 0) if sums.priced else None)
-    yield cell(sums.calls - sums.priced)
+    yield cell(sums.unpriced)
     cost = format_cost(sums.cost_usd or 0, sums.list_usd) if sums.priced else None
     yield cell(cost and f"{cost}{star}")
 

@@ -120,7 +120,8 @@ def print_sums(
         for sums in sums_of:
             cells = [_name(sums.key, group, zone), *_cells(sums)]
             if repriced is not None:
-                cells.append(_dollars(*repriced.find(sums.key, group), sums.calls))
+                amount, priced = repriced.find(sums.key, group)
+                cells.append(_dollars(amount, priced, sums.calls - priced))
             rows.append(dict(zip(columns, cells, strict=True)))
     print_rows(console, columns, rows)
 
@@ -177,15 +178,15 @@ def _cells(sums: CallSums) -> Iterator[Text]:
         for rank_ns in sums.ranks[name].shown:
             yield cell(None if rank_ns is None else format_duration(rank_ns))
     yield cell(format_dollars(totals["saved_usd"]) if sums.priced else None)
-    yield cell(sums.calls - sums.priced)
-    yield _dollars(totals["cost_usd"], sums.priced, sums.calls, sums.list_usd)
+    yield cell(sums.unpriced)
+    yield _dollars(totals["cost_usd"], sums.priced, sums.unpriced, sums.list_usd)
 
 
-def _dollars(amount: float, priced: int, calls: int, list_usd: float = 0.0) -> Text:
-    """Write an amount, with a star if it is known only for some calls."""
+def _dollars(amount: float, priced: int, unpriced: int, list_usd: float = 0.0) -> Text:
+    """Write an amount, with a star if it is missing for some calls."""
     if not priced:
         return cell(None)
-    return cell(f"{format_cost(amount, list_usd)}{'*' if priced < calls else ''}")
+    return cell(f"{format_cost(amount, list_usd)}{'*' if unpriced else ''}")
 
 
 def _share(sums: CallSums) -> float | None:

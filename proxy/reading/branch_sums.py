@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from proxy.reading.run_tree import Node
 
-_COUNTS: Final = ("calls", "errors", "tools", "tool_errors", "priced")
+_COUNTS: Final = ("calls", "errors", "tools", "tool_errors", "priced", "unpriced")
 
 _AMOUNTS: Final = (
     *("prompt_tokens", "cached_tokens", "completion_tokens", "cost_usd", "list_usd", "saved_usd"),
@@ -34,6 +34,7 @@ class BranchSums:
         prompt_tokens: of its calls; ``None`` if no provider reported any. The others likewise.
         cost_usd: of the calls that have a cost; ``None`` if none has.
         priced: how many calls have a cost.
+        unpriced: of how many calls a cost is missing.
         list_usd: the part of the cost at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
         start_ns: when its first row began.
@@ -49,6 +50,7 @@ class BranchSums:
     completion_tokens: int | None = None
     cost_usd: float | None = None
     priced: int = 0
+    unpriced: int = 0
     list_usd: float | None = None
     saved_usd: float | None = None
     start_ns: int
@@ -99,6 +101,7 @@ def _measure(node: Node) -> BranchSums:
         sums.completion_tokens = row.completion_tokens
         sums.cost_usd = row.columns.cost_usd
         sums.priced = int(sums.cost_usd is not None)
+        sums.unpriced = int(row.columns.cost_gap is not None)
         sums.list_usd = sums.cost_usd if row.columns.cost_basis == LIST_BASIS else None
         sums.saved_usd = row.columns.saved_usd
     return sums

@@ -43,6 +43,7 @@ def build_sums(sums: RunSums | ConversationSums | BranchSums | GroupSums) -> Jso
         "completion_tokens": sums.completion_tokens,
         "cost_usd": round_dollars(sums.cost_usd),
         "priced": sums.priced,
+        "unpriced": sums.unpriced,
         "list_usd": round_dollars(sums.list_usd),
         "saved_usd": round_dollars(sums.saved_usd),
     }
@@ -61,4 +62,4 @@ def build_costs(sums: CallSums) -> JsonObject:
         "saved_usd": sums.totals["saved_usd"],
     }
     rounded = {name: round_dollars(float(one)) for name, one in amounts.items() if sums.priced}
-    return {"priced": sums.priced, **dict.fromkeys(amounts), **rounded}
+    return {"priced": sums.priced, "unpriced": sums.unpriced, **dict.fromkeys(amounts), **rounded}

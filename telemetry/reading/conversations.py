@@ -27,7 +27,7 @@ MAX_NAMES: Final = 20
 _NAMES: Final = (
     *("calls", "failed_calls", "tools", "tool_errors", "priced", "prompt_tokens"),
     *("cached_tokens", "completion_tokens", "cost_usd", "start_ns", "end_ns", "first_seq"),
-    *("last_seq", "last_call_seq", "list_usd", "saved_usd"),
+    *("last_seq", "last_call_seq", "list_usd", "saved_usd", "unpriced"),
 )
 
 
@@ -58,6 +58,7 @@ class ConversationSums:
         tools: how many tools have answered.
         tool_errors: how many of these answers said that the tool failed.
         priced: how many calls have a cost.
+        unpriced: of how many calls a cost is missing.
         list_usd: the part of it at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
         models: those that answered, in the order in which they came.
@@ -74,6 +75,7 @@ class ConversationSums:
     runs: int = 0
     run_numbers: list[int] = field(default_factory=list)
     priced: int = 0
+    unpriced: int = 0
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None

@@ -78,6 +78,7 @@ AMOUNTS: Final = {
     "errors": "sum",
     "failed_calls": "sum",
     "priced": "sum",
+    "unpriced": "sum",
     "list_usd": "sum",
     "output_ms": "sum",
     "tools": "sum",
@@ -95,10 +96,11 @@ AMOUNTS: Final = {
 """What rows may come to, and how two of one amount become one.
 
 A fact that is summed up is an amount by its name. Errors are of all rows; tokens and costs are of
-calls. Priced are calls that have a cost; ``list_usd`` is the part of the cost that a subscription
-pays. Output is counted from the first output,
-where that is known, or else from the beginning, to the end, of calls with completion tokens. A lone
-call has no run. ``size_bytes`` is of the spans. All amounts have the limits of
+calls. Priced are calls that have a cost. Unpriced are those of which a cost is missing, as the
+filter word ``unpriced`` finds them: a call that failed without a count of tokens is neither.
+``list_usd`` is the part of the cost that a subscription pays. Output is counted from the first
+output, where that is known, or else from the beginning, to the end, of calls with completion
+tokens. A lone call has no run. ``size_bytes`` is of the spans. All amounts have the limits of
 :mod:`telemetry.store.minutes`.
 """
 

@@ -29,8 +29,16 @@ MAX_GROUPS: Final = 2_000
 """The most groups, some 2 MB; of more, those with the newest calls."""
 
 _NAMES: Final = (
-    *("calls", "failed_calls", "priced", "prompt_tokens", "cached_tokens", "completion_tokens"),
-    *("cost_usd", "list_usd", "saved_usd", "start_ns", "end_ns", "last_call_seq"),
+    *("calls", "failed_calls", "priced", "unpriced", "prompt_tokens", "cached_tokens"),
+    *(
+        "completion_tokens",
+        "cost_usd",
+        "list_usd",
+        "saved_usd",
+        "start_ns",
+        "end_ns",
+        "last_call_seq",
+    ),
 )
 
 _MERGE: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -49,6 +57,7 @@ class GroupSums:
         errors: calls that failed.
         prompt_tokens: ``None`` if no provider reported any; the other amounts likewise.
         priced: how many calls have a cost.
+        unpriced: of how many calls a cost is missing.
         list_usd: the part of the cost at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
         start_ns: when the first call began.
@@ -61,6 +70,7 @@ class GroupSums:
     calls: int
     errors: int
     priced: int
+    unpriced: int
     prompt_tokens: int | None
     cached_tokens: int | None
     completion_tokens: int | None

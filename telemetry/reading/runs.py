@@ -30,7 +30,7 @@ MAX_TREE_ROWS: Final = 2_000
 
 _NAMES: Final = (
     *("calls", "failed_calls", "tools", "tool_errors", "prompt_tokens", "cached_tokens"),
-    *("completion_tokens", "cost_usd", "priced", "list_usd", "saved_usd"),
+    *("completion_tokens", "cost_usd", "priced", "unpriced", "list_usd", "saved_usd"),
     *("start_ns", "end_ns", "first_seq", "last_seq"),
 )
 
@@ -46,6 +46,7 @@ class RunSums:
         prompt_tokens: of its calls, as all tokens; ``None`` where no provider reported any.
         cost_usd: of the calls that have a cost; ``None`` where none has.
         priced: how many these are.
+        unpriced: of how many calls a cost is missing.
         list_usd: the part of it at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
         start_ns: when its first row began.
@@ -67,6 +68,7 @@ class RunSums:
     completion_tokens: int | None
     cost_usd: float | None
     priced: int
+    unpriced: int
     list_usd: float | None
     saved_usd: float | None
     start_ns: int

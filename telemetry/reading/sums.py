@@ -39,7 +39,14 @@ GROUPS: Final[dict[str, tuple[Group, ...]]] = {
 """What calls may have in common, by the name of it. The last one is nothing at all. A tool is what
 rows of tools have in common."""
 
-_NAMES: Final = ("errors", "priced", "list_usd", "output_ms", *(fact.name for fact in SUMMED))
+_NAMES: Final = (
+    "errors",
+    "priced",
+    "unpriced",
+    "list_usd",
+    "output_ms",
+    *(fact.name for fact in SUMMED),
+)
 
 _PERCENTS: Final = (50, 90, 95, 99)
 
@@ -87,6 +94,7 @@ class CallSums:
         key: what they have in common: a text, empty where it is not known, or of a step of time its
             number since the epoch. Of several things a tuple.
         priced: how many of them have a cost.
+        unpriced: of how many a cost is missing, as the filter word ``unpriced`` finds them.
         list_usd: the part of the cost at list price, which a subscription paid.
         output_ms: how long the output of those took that have completion tokens: from the first
             output, where that is known, or else from the beginning, to the end.
@@ -98,6 +106,7 @@ class CallSums:
     calls: int
     errors: int
     priced: int
+    unpriced: int
     list_usd: float
     output_ms: int
     totals: Mapping[str, Any]
@@ -109,6 +118,7 @@ NO_SUMS: Final = CallSums(
     calls=0,
     errors=0,
     priced=0,
+    unpriced=0,
     list_usd=0.0,
     output_ms=0,
     totals={fact.name: 0 for fact in SUMMED},
@@ -183,12 +193,13 @@ def aggregate(
 
 
 def _make_sums(key: Any, sums: Sequence[Any], times: Mapping[str, Sequence[int]]) -> CallSums:
-    calls, errors, priced, list_usd, output_ms, *totals = sums
+    calls, errors, priced, unpriced, list_usd, output_ms, *totals = sums
     return CallSums(
         key=key,
         calls=calls,
         errors=errors,
         priced=priced,
+        unpriced=unpriced,
         list_usd=float(list_usd),
         output_ms=output_ms,
         totals={

@@ -15,6 +15,9 @@ What reads the sums relies on these rules (``docs/contract/page.md#sums-by-minut
    :data:`MAX_COST_USD` and :data:`MAX_OUTPUT_MS`.
 5. The time of an answer's output begins with its first output or, if that is unknown, with the
    call, and ends with the call. It counts only for calls with completion tokens.
+6. A call is without a price if its ``cost_gap`` is known. A minute from before that was counted has
+   ``NULL``, and keeps it: there, all calls without a cost count as without a price, also those that
+   failed.
 """
 
 from __future__ import annotations
@@ -59,6 +62,7 @@ _KEYS = ("minute", "model", "upstream")
 SUM_NAMES: Final = (
     *("calls", "errors", "prompt_tokens", "completion_tokens"),
     *("cost_usd", "priced", "cached_tokens", "output_ms", "saved_usd", "list_usd"),
+    "unpriced",
 )
 
 _DOLLARS = frozenset({"cost_usd", "saved_usd", "list_usd"})
@@ -74,10 +78,11 @@ MAX_SUM: Final = 1 << 53
 def write_sum(name: str) -> str:
     """Write the SQL that sums a column of the minutes up; damaged values are limited."""
     kind = "REAL" if name in _DOLLARS else "INTEGER"
-    return f"sum(min(max(CAST({name} AS {kind}), 0), {MAX_SUM}))"
+    value = "coalesce(unpriced, calls - priced)" if name == "unpriced" else name  # rule 6
+    return f"sum(min(max(CAST({value} AS {kind}), 0), {MAX_SUM}))"
 
 
-_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, 0.0, 0.0)
+_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, 0.0, 0.0, 0)
 
 _ADD = f"""
 INSERT INTO minutes ({", ".join((*_KEYS, *SUM_NAMES, *_UNUSED))})
@@ -97,7 +102,8 @@ _SUMMED = f"""
 SELECT
     start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
     CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
-    CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER), CAST(saved_usd AS REAL), cost_basis
+    CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER), CAST(saved_usd AS REAL), cost_basis,
+    cost_gap
 FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
 AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
 """  # noqa: S608 - constants
@@ -106,7 +112,7 @@ _read_call = attrgetter(
     "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
 )
 _read_amounts = attrgetter(
-    "upstream", "cost_usd", "cached_tokens", "ttft_ns", "saved_usd", "cost_basis"
+    "upstream", "cost_usd", "cached_tokens", "ttft_ns", "saved_usd", "cost_basis", "cost_gap"
 )
 
 _Key = tuple[int, str, str]
@@ -124,9 +130,10 @@ _Call = tuple[
     "int | None",
     "float | None",
     "str | None",
+    "str | None",
 ]
 """Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
-the first output, what the cache saved, what the cost means."""
+the first output, what the cache saved, what the cost means, why it is unknown."""
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
@@ -182,7 +189,7 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
     found: dict[_Key, list[float]] = {}
     for call in calls:
         start_ns, end_ns, model, status, prompt, completion = call[:6]
-        upstream, cost, cached, ttft, saved, basis = call[6:]
+        upstream, cost, cached, ttft, saved, basis, gap = call[6:]
         key = (start_ns // MINUTE_NS, model or "", upstream or "")
         if (sums := found.get(key)) is None:
             found[key] = sums = [*_NO_SUMS]
@@ -202,6 +209,8 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
             sums[5] += 1
             if basis == LIST_BASIS:
                 sums[9] += dollars
+        if gap is not None:
+            sums[10] += 1
         if cached:
             sums[6] += _within(cached, MAX_TOKENS)
         if saved:

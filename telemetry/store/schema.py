@@ -264,6 +264,10 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         """,
         "CREATE INDEX raw_answers_by_size ON raw_answers (size_bytes)",
     ),
+    15: (
+        # A further sum (telemetry.store.minutes). It is NULL in the minutes that are there.
+        "ALTER TABLE minutes ADD COLUMN unpriced INTEGER",
+    ),
 }
 """By their numbers, the statements of the migrations that do more than add columns of facts."""
 

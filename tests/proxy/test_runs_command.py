@@ -91,7 +91,7 @@ def test_a_list_of_runs_has_a_row_for_each_the_newest_first(store: Path) -> None
     assert rows[2][3:7] + rows[2][-1:] == ["helper", "↳", "Look", "around", "idle"]
     assert rows[3][4:] == [
         *("Fix", "the", "failing", "test", "2!", "2!"),
-        *("200", "160", "20", "$0.25*", "2.50", "s", "answer"),
+        *("200", "160", "20", "$0.25", "2.50", "s", "answer"),
     ]
 
 
@@ -206,6 +206,7 @@ def test_json_has_every_number_of_a_run(store: Path) -> None:
         "completion_tokens": 20,
         "cost_usd": 0.25,
         "priced": 1,
+        "unpriced": 0,
         "list_usd": None,
         "saved_usd": None,
     }
@@ -236,7 +237,7 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
         "  calls       2, 1 failed",
         "  tools       2, 1 failed",
         "  tokens      200 in (160 cached), 20 out",
-        "  cost        $0.25, 1 call has no price",
+        "  cost        $0.25",
         "  sub-agents  1 call, 100 in, 10 out, $0.25",
         "",
     ]

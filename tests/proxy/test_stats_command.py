@@ -70,7 +70,24 @@ def test_all_calls_are_one_row(store: Path) -> None:
     titles, row = ran.rows
     assert titles[:3] == ["calls", "errors", "in"]
     assert row[:3] == ["all", "3", "1"]
-    assert row[-1] == "$0.75*", "one of them has no cost"
+    assert row[-2:] == ["0", "$0.75"], "a call that failed has no price to miss"
+
+
+def test_as_many_calls_lack_a_price_as_the_filter_finds(store: Path) -> None:
+    """Whether the sums of minutes are enough or rows are read; a star says that some do."""
+    rows = [
+        replace(make_row(make_exchange(number)), columns=CallColumns(client="codex", cost_gap=gap))
+        for number, gap in ((7, "unknown_model"), (8, "no_usage"), (9, None))
+    ]
+    with Store.open(store) as owner:
+        owner.add(rows)
+    found = decode_json_object(Ran(store, "unpriced:*", as_json=True).out)
+    assert found["calls"] == 2
+    for by in ("", "model", "client", "run"):
+        ran = Ran(store, by=by)
+        assert ran.rows[-1][-2:] == ["2", "$0.75*"]
+        *_, total = map(decode_json_object, Ran(store, by=by, as_json=True).out.splitlines())
+        assert (total["calls"], total["priced"], total["unpriced"]) == (6, 2, 2)
 
 
 def test_groups_have_most_calls_first_and_all_of_them_last(store: Path) -> None:

@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Path:
         run = Run(10 + number, begin_ms=60_000 * number, conversation=conversation)
         run.call(0, 1_000, "grep", cost_usd=cost, preview=f"Task {number}", saved_usd=0.5)
         run.tool("grep", 1_000, 500)
-        run.call(1_500, 500, cost_usd=None, status="ERROR", prompt_tokens=None)
+        run.call(1_500, 500, cost_usd=None, cost_gap="no_usage", status="ERROR")
         run.agent(2_000)
         rows += run.rows
     with Store.open(tmp_path / "t.db", delivers=False) as owner:
@@ -83,7 +83,7 @@ def test_json_has_every_sum(store: Path) -> None:
     first = records[0]
     assert (first["by"], first["key"], first["title"]) == ("conversation", 9, "Task 2")
     assert (first["calls"], first["errors"], first["priced"]) == (2, 1, 1)
-    assert (first["cost_usd"], first["saved_usd"], first["prompt_tokens"]) == (4.0, 0.5, 100)
+    assert (first["cost_usd"], first["saved_usd"], first["prompt_tokens"]) == (4.0, 0.5, 200)
     assert (first["took_ms"], first["start_time"]) == (2_000.0, "2025-11-20T14:06:05.000000000Z")
     assert (total["by"], total["key"], total["calls"], total["took_ms"]) == (None, None, 7, None)
 

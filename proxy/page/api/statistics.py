@@ -70,7 +70,7 @@ def read_stats(reader: Calls, parameters: Parameters) -> JsonObject:
     notable = chosen.notable(LISTED, LIST_SECONDS)
     total = aggregate.total
     gaps: list[Gap] = []
-    if total is not None and total.priced < total.calls:
+    if total is not None and total.unpriced:
         gaps = explain_newest(reader, within, NEWEST_ROWS)
     return {
         "from": write_time(since * _MINUTE_NS),

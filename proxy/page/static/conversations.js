@@ -196,7 +196,7 @@ class Conversations extends Screen {
       number("calls", exact(one.calls)), number("tools", one.tools ? exact(one.tools) : "–"),
       number("in", count(one.prompt_tokens)), cell("number wide dim", cachedShare(one).replace(" cached", "") || "–"),
       number("out", count(one.completion_tokens)),
-      el("td", { class: "number", title: notes || null }, one.cost_usd != null && one.priced < one.calls && el("span", { "aria-hidden": "true" }, "≥ "), costs(one), notes && el("span", { class: "hidden" }, ` ${notes}`)),
+      el("td", { class: "number", title: notes || null }, one.cost_usd != null && one.unpriced > 0 && el("span", { "aria-hidden": "true" }, "≥ "), costs(one), notes && el("span", { class: "hidden" }, ` ${notes}`)),
       cell("number", duration(lasted(one))),
     );
     if (focused) row.querySelector("a")?.focus();

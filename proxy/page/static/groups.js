@@ -18,7 +18,7 @@ import { clock, costNotes, costs, count, day, duration, exact, line, moment, plu
 
 const LIMIT = 300;
 const NEWS_MS = 10_000;
-const ADDED = ["calls", "errors", "prompt_tokens", "cached_tokens", "completion_tokens", "cost_usd", "priced", "list_usd", "saved_usd"];
+const ADDED = ["calls", "errors", "prompt_tokens", "cached_tokens", "completion_tokens", "cost_usd", "unpriced", "list_usd", "saved_usd"];
 
 class Groups extends Screen {
   by = "";
@@ -129,7 +129,7 @@ function row(one, word) {
     cell("wide asked", line(one.preview) || "–"), cell("wide", line(one.client) || "–"), cell("wide models", line(one.model) || "–"),
     cell("number", exact(one.calls)), cell(one.errors ? "number bad" : "number", exact(one.errors)),
     cell("number", count(one.prompt_tokens)), cell("number wide dim", cachedShare(one).replace(" cached", "") || "–"), cell("number", count(one.completion_tokens)),
-    el("td", { class: "number", title: notes || null }, one.cost_usd != null && one.priced < one.calls && "≥ ", costs(one), notes && el("span", { class: "hidden" }, ` ${notes}`)),
+    el("td", { class: "number", title: notes || null }, one.cost_usd != null && one.unpriced > 0 && "≥ ", costs(one), notes && el("span", { class: "hidden" }, ` ${notes}`)),
     cell("number wide", duration(lasted(one))),
   );
 }

@@ -107,7 +107,7 @@ class Run extends Screen {
       ["out", count(all.completion_tokens)],
       ["cost", costs(all), costNotes(all).join(", ")],
     ];
-    const theirs = { calls: others, priced: all.priced - run.priced, cost_usd: all.cost_usd - (run.cost_usd ?? 0), list_usd: (all.list_usd ?? 0) - (run.list_usd ?? 0) };
+    const theirs = { calls: others, priced: all.priced - run.priced, unpriced: all.unpriced - run.unpriced, cost_usd: all.cost_usd - (run.cost_usd ?? 0), list_usd: (all.list_usd ?? 0) - (run.list_usd ?? 0) };
     if (others > 0) sums.push(["by sub-agents", plural(others, "call"), theirs.priced ? [costs(theirs), ...costNotes(theirs)].join(", ") : ""]);
     fill(
       this.head,

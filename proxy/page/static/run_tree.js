@@ -171,7 +171,7 @@ export class RunTree {
     const sums = branch ?? { ...step, list_usd: step.cost_basis ? step.cost_usd : null };
     const took = branch?.duration_ms ?? step.end_ms - step.start_ms;
     const notes = branch ? costNotes(branch).join(", ") : "";
-    const isPart = branch && branch.cost_usd != null && branch.priced < branch.calls;
+    const isPart = branch && branch.cost_usd != null && branch.unpriced > 0;
     const asked = step.kind === "AGENT" ? line(step.preview) : step.kind === "TOOL" ? line(step.step).slice(nameOf(step).length)
       : line(step.step) || (step.tools.length ? `→ ${step.tools.map(line).join(", ")}` : "");
     const bad = isBad(step) && (isCall(step) ? outcome(step).words : line(step.error_type) || "failed");

@@ -103,7 +103,7 @@ export function costs({ cost_usd: all, list_usd: listed }) {
 
 /** What a sum of costs leaves out, and what the cache saved. @param {any} one @returns {string[]} */
 export function costNotes(one) {
-  const lacking = one.cost_usd == null ? 0 : one.calls - one.priced;
+  const lacking = one.cost_usd == null ? 0 : one.unpriced;
   return [...(lacking > 0 ? [`${exact(lacking)} without a price`] : []), ...(one.saved_usd > 0 ? [`${dollars(one.saved_usd)} saved`] : [])];
 }
 

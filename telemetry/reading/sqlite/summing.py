@@ -63,6 +63,7 @@ _OF_CALLS: Final = {
     "calls": "count(*)",
     "failed_calls": "count(*) FILTER (WHERE status = 'ERROR')",
     "priced": "count(cost_usd)",
+    "unpriced": "count(cost_gap)",
     "list_usd": f"sum({_COST}) FILTER (WHERE {_IS_LISTED})",
     "last_call_seq": "max(seq)",
 }
@@ -75,6 +76,7 @@ _OF_ROWS: Final = {
     "errors": "count(*) FILTER (WHERE status = 'ERROR')",
     "failed_calls": f"count(*) FILTER (WHERE {IS_CALL} AND status = 'ERROR')",
     "priced": f"count(cost_usd) FILTER (WHERE {IS_CALL})",
+    "unpriced": f"count(cost_gap) FILTER (WHERE {IS_CALL})",
     "list_usd": f"sum({_COST}) FILTER (WHERE {IS_CALL} AND {_IS_LISTED})",
     "output_ms": (
         f"sum({limited('(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000', MAX_OUTPUT_MS)})"

@@ -61,6 +61,7 @@ _AMOUNTS: dict[str, Amount] = {
     "failed_calls": _number(_of_call, _has_failed),
     **{fact.name: _total(fact.get, _MOST[fact.form]) for fact in SUMMED},
     "priced": _number(lambda row: row.columns.cost_usd is not None),
+    "unpriced": _number(lambda row: row.columns.cost_gap is not None),
     "list_usd": _total(
         lambda row: row.columns.cost_usd if row.columns.cost_basis == "list" else None,
         MAX_COST_USD,

@@ -79,6 +79,7 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
             calls=len(of_group),
             errors=sum(row.status == "ERROR" for row in of_group),
             priced=sum(row.columns.cost_usd is not None for row in of_group),
+            unpriced=sum(row.columns.cost_gap is not None for row in of_group),
             list_usd=about(
                 math.fsum(
                     row.columns.cost_usd or 0
@@ -144,6 +145,7 @@ calls = st.lists(
             cached_tokens=st.none() | st.integers(0, 9),
             saved_usd=st.none() | st.floats(0, 9),
             cost_basis=st.sampled_from([None, "list"]),
+            cost_gap=st.sampled_from([None, "unknown_model"]),
         ),
     ),
     max_size=8,

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import CallColumns
+from telemetry.reading.stored_calls import open_calls
 from telemetry.store import minutes as store_minutes
 from telemetry.store.minutes import (
     MAX_COST_USD,
@@ -42,7 +43,7 @@ SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), coun
     total(cost_usd), count(cost_usd), total(cached_tokens),
     total((end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000)
         FILTER (WHERE completion_tokens > 0),
-    total(saved_usd), total(cost_usd) FILTER (WHERE cost_basis = 'list')
+    total(saved_usd), total(cost_usd) FILTER (WHERE cost_basis = 'list'), count(cost_gap)
 FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -63,6 +64,7 @@ class MinuteSums(NamedTuple):
     output_ms: int
     saved_usd: float
     list_usd: float
+    unpriced: int
 
 
 SUMMED = f"SELECT {', '.join(MinuteSums._fields)} FROM minutes ORDER BY minute, model, upstream"
@@ -114,6 +116,7 @@ CALLS = st.builds(
         cached_tokens=st.none() | st.integers(0, 9),
         saved_usd=st.sampled_from([None, 0.125]),
         cost_basis=st.sampled_from([None, "list"]),
+        cost_gap=st.sampled_from([None, "unknown_model"]),
     ),
 )
 
@@ -215,6 +218,20 @@ def test_spans_of_an_older_store_are_in_no_sum(path: Path) -> None:
         assert [sums.calls for sums in check(path)] == [1]
         store.prune(call(3).recorded_ns + store._retention.max_age_ns + 1)
         assert [sums.calls for sums in check(path)] == [1]
+
+
+def test_in_a_minute_from_before_all_calls_without_a_cost_are_without_a_price(path: Path) -> None:
+    """The minute stays so; in a newer one only those count that lack a price."""
+    gap, none = CallColumns(cost_gap="unknown_model"), CallColumns()
+    with Store.open(path, delivers=False) as store:
+        store.add([call(1), call(2, columns=none), call(3, columns=gap)])
+        with store._file.use() as connection:
+            connection.execute("UPDATE minutes SET unpriced = NULL")
+        store.add([call(4, columns=none), call(7), call(8, columns=none), call(9, columns=gap)])
+    assert {sums.unpriced for sums in read_minutes(path) if sums.minute == 0} == {None}
+    with open_calls(path) as reader:
+        groups = reader.aggregate(60).groups
+    assert [(one.calls, one.priced, one.unpriced) for one in groups] == [(4, 1, 3), (3, 1, 1)]
 
 
 def test_spans_that_were_carried_over_are_in_no_sum(path: Path, tmp_path: Path) -> None:
