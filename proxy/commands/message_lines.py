@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from codec.compared_text import SYSTEM_ROLES, compare_as
 from codec.text.jsontext import decode_json
 from proxy.commands.store_command import describe_size
 from proxy.escape import escape, escape_line
 from telemetry.privacy.json_strings import REDACTED
+from telemetry.spans.wrappers import split_added
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from codec.asked import Tool
     from codec.parts import ToolCall
     from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
+    from telemetry.spans.wrappers import Piece
     from telemetry.store.rows import CallPicture
 
 MAX_URL_CHARACTERS: Final = 120
@@ -44,22 +47,53 @@ _MAX_NESTING: Final = 8
 MAX_FOLDED_CHARACTERS: Final = 100
 """How much of a folded text is shown: about a line of a terminal."""
 
+MAX_TEXT_LINES: Final = 24
+MAX_TEXT_CHARACTERS: Final = 4_000
+"""A longer result of a tool is cut, because a file of a thousand lines hides what is around it."""
+
+HEAD_LINES: Final = 14
+HEAD_CHARACTERS: Final = 2_000
+TAIL_LINES: Final = 6
+TAIL_CHARACTERS: Final = 1_000
+"""How much of a cut text is shown. Its end is shown, too: errors are often there."""
+
 MAX_FOLDED_CALLS: Final = 8
 """How many tools a folded message names: an agent calls a few at once."""
 
 _WORDS: Final = frozenset({"reasoning", "refusal", "transcript"})
 """Kinds of parts that are text, but not the message's own text."""
 
+_FOLD_GAP: Final = "  "
+"""What stands before a folded text, which follows a title."""
+
 Line = tuple[int, Text]
 """A line, and by how many columns it and its wrapped parts are indented (first)."""
 
 
-def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
-    """Write a whole message; `place` is shown beside its role."""
-    yield 2, _title(message, place)
+def title_lines(words: str) -> Iterator[Line]:
+    """Write the title of a section, after a blank line."""
+    yield 0, Text()
+    yield 0, Text(words, style="bold underline")
+
+
+def message_lines(
+    message: RecordedMessage, place: str = "", *, name: str = "", whole: bool = True
+) -> Iterator[Line]:
+    """Write a message.
+
+    Args:
+        message: the message.
+        place: shown beside its role.
+        name: of the tool whose result it is.
+        whole: leave nothing out; else what agents added is folded, and a long result is cut.
+    """
+    yield 2, _title(message, place, name)
+    pieces = iter([] if whole else split_added([one.text for one in _list_texts(message)]))
     for part in message.parts:
-        if part.kind == "text":
+        if part.kind == "text" and whole:
             yield 4, Text(escape(part.text))
+        elif part.kind == "text":
+            yield from _piece_lines(next(pieces, ()), is_result=message.tool_call_id is not None)
         elif part.call is not None:
             yield from _tool_call_lines(part.call)
         elif part.kind in _WORDS:
@@ -72,10 +106,49 @@ def message_lines(message: RecordedMessage, place: str = "") -> Iterator[Line]:
         yield from _tool_call_lines(call)
 
 
-def fold_message(message: RecordedMessage) -> Line:
-    """Write a message as one line: its first line, and how much is left out."""
-    line = _title(message)
-    texts = [part.text for part in message.parts if part.kind == "text"]
+def _list_texts(message: RecordedMessage) -> list[ContentPart]:
+    return [part for part in message.parts if part.kind == "text"]
+
+
+def _piece_lines(pieces: Iterable[Piece], *, is_result: bool) -> Iterator[Line]:
+    """Write a text whose pieces are known: what agents added in a line each."""
+    for piece in pieces:
+        if piece.is_added:
+            folded = _fold(piece.text, style="dim")
+            yield 4, folded[len(_FOLD_GAP) :]
+        elif text := piece.text.strip("\n"):
+            yield from long_text_lines(text) if is_result else [(4, Text(escape(text)))]
+
+
+def long_text_lines(text: str, *, whole: bool = False) -> Iterator[Line]:
+    """Write a text; of a long one the beginning and the end, with how much is between."""
+    lines = text.split("\n")
+    if whole or (len(lines) <= MAX_TEXT_LINES and len(text) <= MAX_TEXT_CHARACTERS):
+        yield 4, Text(escape(text))
+        return
+    if len(lines) > MAX_TEXT_LINES:
+        head, tail = "\n".join(lines[:HEAD_LINES]), "\n".join(lines[-TAIL_LINES:])
+    else:
+        head, tail = text, ""
+    head, tail = head[:HEAD_CHARACTERS], tail[-TAIL_CHARACTERS:]
+    left_out = f"{len(text) - len(head) - len(tail):,} characters"
+    if len(lines) > MAX_TEXT_LINES:
+        left_out = f"{len(lines) - HEAD_LINES - TAIL_LINES:,} lines, {left_out}"
+    yield 4, Text(escape(head))
+    yield 4, Text(f"(+ {left_out}: --full)", style="dim")
+    if tail:
+        yield 4, Text(escape(tail))
+
+
+def fold_message(message: RecordedMessage, name: str = "") -> Line:
+    """Write a message as one line: its first line, and how much is left out.
+
+    `name` is that of the tool whose result it is.
+    """
+    line = _title(message, name=name)
+    texts = [part.text for part in _list_texts(message)]
+    if message.role in SYSTEM_ROLES:  # without whom to bill, which says nothing
+        texts = [compare_as(text, message.role) for text in texts]
     if texts:
         line.append_text(_fold("\n".join(texts)))
     else:
@@ -104,12 +177,15 @@ def document_lines(document: RecordedDocument) -> Iterator[Line]:
     yield 2, line
 
 
-def value_lines(value: object) -> Iterator[Line]:
+def value_lines(value: object, *, whole: bool = False) -> Iterator[Line]:
     """Write a body as it came; nothing if it was hidden or not kept."""
     if value is None or value == REDACTED:
         return
-    text = value if isinstance(value, str) else write_compact(value)
-    yield 2, Text(_beginning(text, MAX_VALUE_CHARACTERS))
+    if isinstance(value, str):
+        yield from ((2, text) for _, text in long_text_lines(value, whole=whole))
+    else:
+        text = write_compact(value)
+        yield 2, Text(escape_line(text) if whole else _beginning(text, MAX_VALUE_CHARACTERS))
 
 
 def member_lines(
@@ -153,6 +229,14 @@ def fact_line(name: str, value: str, *, style: str = "") -> Line:
     return 2, text.append(escape_line(value), style=f"not dim {style}")
 
 
+def fact_lines(name: str, value: str, *, style: str = "") -> Iterator[Line]:
+    """Write a fact whose value may have several lines, each in its place below the first."""
+    first, *others = value.split("\n")
+    yield fact_line(name, first, style=style)
+    for line in others:
+        yield 14, Text(escape_line(line), style=style)
+
+
 def tool_line(tool: Tool, *, whole: bool = False) -> Line:
     """Write a tool with its parameters' names, and its description or the first line of that."""
     schema = tool.parameters
@@ -181,8 +265,10 @@ def _describe(picture: CallPicture) -> str:
     return f"{words}, not kept: {picture.left_out.words}"
 
 
-def _title(message: RecordedMessage, place: str = "") -> Text:
+def _title(message: RecordedMessage, place: str = "", name: str = "") -> Text:
     title = Text(escape_line(message.role or "no role"), style="bold cyan")
+    if name:
+        title.append(f"  {escape_line(name)}")
     for note in (message.name, message.tool_call_id, place):
         if note:
             title.append(f"  {escape_line(note)}", style="not bold dim")
@@ -200,7 +286,7 @@ def _fold(text: str, style: str = "not bold default") -> Text:
     lines = text.split("\n")
     at = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
     first = lines[at].strip() if at < len(lines) else ""
-    folded = Text(f"  {escape_line(first[:MAX_FOLDED_CHARACTERS])}", style=style)
+    folded = Text(f"{_FOLD_GAP}{escape_line(first[:MAX_FOLDED_CHARACTERS])}", style=style)
     more = [line for line in lines[at + 1 :] if line.strip()]
     left_out = len(first[MAX_FOLDED_CHARACTERS:]) + sum(map(len, more))
     if left_out:

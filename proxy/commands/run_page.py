@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.message_lines import fact_line, member_lines
+from proxy.commands.message_lines import fact_line, member_lines, title_lines
 from proxy.commands.render import print_lines
 from proxy.commands.runs import describe_ending
 from proxy.commands.table import (
@@ -73,19 +73,14 @@ def print_run(
     if caller is not None:
         of_run = "" if caller.columns.run is None else f" of run {caller.columns.run}"
         print_lines(console, [fact_line("started by", f"the tool {caller.name}{of_run}")])
-    print_lines(console, _title("steps"))
+    print_lines(console, title_lines("steps"))
     print_steps(console, nodes[:MAX_TREE_ROWS])
     print_lines(console, _notes(sums, nodes))
     if usage := [*member_lines(metadata.get("usage"), in_words=True)]:
-        print_lines(console, _title("usage"))
+        print_lines(console, title_lines("usage"))
         print_lines(console, usage)
-    print_lines(console, _title("run"))
+    print_lines(console, title_lines("run"))
     print_lines(console, _fact_lines(sums, metadata, zone))
-
-
-def _title(words: str) -> Iterator[Line]:
-    yield 0, Text()
-    yield 0, Text(words, style="bold underline")
 
 
 def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> Iterator[Line]:

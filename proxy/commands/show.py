@@ -17,6 +17,7 @@ from proxy.commands.render import print_call
 from proxy.commands.store_command import StoreCommand
 from proxy.commands.table import print_table
 from proxy.reading.call import read_with_pictures
+from proxy.reading.call_place import read_place
 from proxy.reading.run_record import (
     build_tree_record,
     find_caller,
@@ -136,7 +137,7 @@ def _show_call(
             command.tell(f"no body of the {title} is recorded.")
     else:
         with paging(console):
-            print_call(console, call, whole=options.whole)
+            print_call(console, call, read_place(reader, call), whole=options.whole)
 
 
 def refuse_several(found: Sequence[StoredSpan], words: str, command: StoreCommand) -> int:

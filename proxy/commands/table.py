@@ -19,6 +19,7 @@ from proxy.escape import escape_line
 from telemetry.fact import Form
 from telemetry.facts import FACTS, LIST_BASIS
 from telemetry.launch_labels import read_name
+from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -266,6 +267,8 @@ def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
 def outcome_cell(call: SpanSummary, error_type: str | None) -> Text:
     """Write the outcome of a call, and the type of its error if that says more."""
     words = call.outcome
+    if call.status == "ERROR" and not is_call(call.columns.kind):  # a tool that failed has answered
+        words = "failed"
     if error_type and error_type != words:
         words = f"{words} {error_type}"
     text = cell(words)
@@ -300,6 +303,8 @@ def make_drawer(fact: Fact, column: TerminalColumn) -> Callable[[SpanSummary, tz
     get, limit = fact.get, column.most_chars or MAX_CELL_CHARACTERS
     if fact.name == "outcome":
         return lambda call, _: outcome_cell(call, call.columns.error_type)
+    if fact.name == "what":
+        return lambda call, _: _what_cell(call, get(call), limit)
     if fact.name == "cost_usd":
         return lambda call, _: cell(write_call_cost(call.columns))
     if fact.form is Form.ID:
@@ -310,6 +315,14 @@ def make_drawer(fact: Fact, column: TerminalColumn) -> Callable[[SpanSummary, tz
     if fact.form is Form.ITEMS:
         write = lambda joined: ", ".join(joined.split(fact.separators))  # noqa: E731 - as the others
     return lambda call, _: cell(None if (value := get(call)) is None else write(value), limit)
+
+
+def _what_cell(call: SpanSummary, what: str | None, limit: int) -> Text:
+    """Write what is new in a call, or what a tool did; the row of a tool that failed is marked."""
+    text = cell(what, limit)
+    if call.status != "ERROR" or is_call(call.columns.kind):
+        return text
+    return Text("✗ ", style="red").append_text(text)
 
 
 def _id_cell(value: str | None) -> Text:

@@ -8,12 +8,14 @@ select calls; :func:`~proxy.reading.call.decode_call` reads one from its span;
 :mod:`~proxy.reading.sum_members` of sums;
 :mod:`~proxy.reading.costs` says what amounts mean, and why one is unknown, and
 :mod:`~proxy.reading.link_words` by what a call is known to continue another;
-:mod:`~proxy.reading.growth` says what is new in a call that continues another one;
+:mod:`~proxy.reading.growth` says what is new in a call that continues another one,
+:mod:`~proxy.reading.call_place` where a call stands, and :mod:`~proxy.reading.result_names` which
+tool a result is of;
 :mod:`~proxy.reading.raw_stream` shows the true bytes of an answer as they came;
 :func:`~proxy.reading.run_tree.build_tree` puts the rows of a run in their order, and
 :func:`~proxy.reading.branch_sums.sum_branches` sums its branches up.
 
-Doors: ``branch_sums``, ``call``, ``call_order``, ``chosen_calls``, ``costs``, ``flat_messages``,
-``growth``, ``link_words``, ``local_zone``, ``message_digests``, ``pictures``, ``raw_stream``,
-``record``, ``run_record``, ``run_tree``, ``sum_members``.
+Doors: ``branch_sums``, ``call``, ``call_order``, ``call_place``, ``chosen_calls``, ``costs``,
+``flat_messages``, ``growth``, ``link_words``, ``local_zone``, ``message_digests``, ``pictures``,
+``raw_stream``, ``record``, ``result_names``, ``run_record``, ``run_tree``, ``sum_members``.
 """

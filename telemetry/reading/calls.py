@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from telemetry.reading.engine import Engine, Group, Notable, SearchStep
     from telemetry.reading.groups import DearestGroups, NewestGroups
     from telemetry.reading.limits import Limits
+    from telemetry.reading.neighbours import Neighbours
     from telemetry.reading.runs import RunSums, ToolCalls
     from telemetry.reading.sums import Aggregate
     from telemetry.store.rows import CallPicture, SpanSummary, StoredSpan
@@ -353,6 +354,12 @@ class Calls:
         from telemetry.reading.conversations import Conversation  # noqa: PLC0415 - no list needs it
 
         return Conversation(self._engine, number)
+
+    def beside(self, seq: int) -> Neighbours:
+        """Find those beside the row of a number (:mod:`telemetry.reading.neighbours`)."""
+        from telemetry.reading.neighbours import find_neighbours  # noqa: PLC0415 - no list needs it
+
+        return find_neighbours(self._engine, self._where, seq)
 
     def is_in(self, number: int, since: int) -> bool:
         """Tell whether one of them is in a conversation, from a number on."""

@@ -1,4 +1,4 @@
-"""A conversation: how many rows it has, what they come to, and which calls are beside one another.
+"""A conversation: how many rows it has, what they come to, and its calls.
 
 A conversation has the rows with its number: its calls, its tools, and the agents of its runs. Sums
 are of calls and of tools.
@@ -7,11 +7,10 @@ are of calls and of tools.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_known
 from telemetry.reading.conversation_family import read_family
-from telemetry.reading.engine import LAST_SEQ
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,22 +28,6 @@ _NAMES: Final = (
     *("cached_tokens", "completion_tokens", "cost_usd", "start_ns", "end_ns", "first_seq"),
     *("last_seq", "last_call_seq", "list_usd", "saved_usd", "unpriced"),
 )
-
-
-class Neighbours(NamedTuple):
-    """The calls beside one of a conversation.
-
-    Attributes:
-        calls: how many the conversation has.
-        position: of this one, from 1.
-        before: the span id of the one before; ``None`` for the first one.
-        behind: that of the one behind.
-    """
-
-    calls: int
-    position: int
-    before: str | None
-    behind: str | None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,23 +135,3 @@ class Conversation:
         """Tell whether it has a row that is meant, from a number on; texts are not looked for."""
         of_both = where.also(conversation=self._number)
         return bool(self._engine.select(of_both, 1, after=since - 1).rows)
-
-    def beside(self, seq: int) -> Neighbours:
-        """Find the calls beside that of a number, and its place among them."""
-        position, behind = (
-            self._engine.sum(self._calls, (), ("calls",), after=after, before=before).groups.get(
-                (), (0,)
-            )[0]
-            for after, before in ((0, seq + 1), (seq, LAST_SEQ))
-        )
-        return Neighbours(
-            position + behind,
-            position,
-            *(
-                rows[0].span_id if rows else None
-                for rows in (
-                    self._engine.select(self._calls, 1, before=seq).rows,
-                    self._engine.select(self._calls, 1, after=seq, oldest_first=True).rows,
-                )
-            ),
-        )

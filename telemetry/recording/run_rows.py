@@ -27,11 +27,11 @@ from telemetry.conversations.runs import EndedRun
 from telemetry.facts import CallColumns
 from telemetry.observing.client_headers import SUBAGENT_MEMBER
 from telemetry.recording.span_row import make_derived_row
+from telemetry.spans.call_words import describe_call
 from telemetry.spans.columns import MAX_TOOLS_CHARS, fold_text
 from telemetry.spans.run_spans import build_agent_span, build_marker_span, build_tool_span
 from telemetry.spans.run_texts import list_shown_calls, read_attributes, show_result
 from telemetry.spans.size_limits import cut_text
-from telemetry.spans.steps import describe_call
 from telemetry.spans.text_tools import find_final_answer, show_code_call
 from telemetry.spans.value_texts import find_answer_text, find_asked_text
 

@@ -9,23 +9,29 @@ texts come from the span's attributes, so that whatever is hidden, masked or cut
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from openinference.semconv.trace import MessageAttributes, SpanAttributes, ToolCallAttributes
 
 from codec.agent_code import CODE_TOOL, find_code
 from codec.parts import ToolResult
-from codec.text.jsontext import decode_json
 from telemetry.attribute_values import clean_text
-from telemetry.facts import MAX_PREVIEW_CHARS
 from telemetry.privacy.json_strings import REDACTED
+from telemetry.spans.call_words import (
+    MAX_VALUE_CHARS,
+    cut_end,
+    describe_call,
+    find_telling,
+    finish_line,
+    shorten,
+    write_one_line,
+)
 from telemetry.spans.run_texts import list_shown_calls
 from telemetry.spans.user_text import ANSWERERS
 from telemetry.spans.value_texts import find_answer_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from codec.parts import Message
     from codec.said import Said
@@ -38,29 +44,11 @@ MAX_LOOKED_BACK: Final = 256
 MAX_NAMED: Final = 4
 """The most tools that are named on a side; the others are counted."""
 
-MAX_VALUE_CHARS: Final = 60
-"""The most characters of an argument or of an answer: a file's name, a command, some words."""
-
-_READ_CHARS: Final = 4_096
-"""How much of a call's arguments is searched for the telling one."""
-
 _ARROW: Final = " → "
 
 _MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
 _CALLS: Final = MessageAttributes.MESSAGE_TOOL_CALLS
 _NAME: Final = ToolCallAttributes.TOOL_CALL_FUNCTION_NAME
-
-_SOUGHT: Final = ("pattern", "query", "queries", "q")
-_FILES: Final = (
-    *("file_path", "filePath", "absolute_path", "notebook_path", "target_file", "path"),
-    *("filename", "file_name", "file", "dir_path", "directory"),
-)
-_DONE: Final = ("command", "commands", "cmd", "url", "skill", "skill_name", "task_name")
-_EXPLAINED: Final = ("description", "prompt", "task", "title", "subject", "name", "message")
-"""Names of arguments, those that tell most first. Of a file the last part of its path is shown."""
-
-_PATCHED: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-"""The file in a patch as Codex writes it."""
 
 
 def describe_step(
@@ -87,8 +75,8 @@ def describe_step(
         brought = _show_results(messages, get, mask, has_text_tools=has_text_tools)
     did = "" if said is None else _show_answer(said, get, has_text_tools=has_text_tools)
     if not did:
-        return _finish(brought)
-    return _finish(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
+        return finish_line(brought)
+    return finish_line(f"{brought}{_ARROW}{did}" if brought else f"→ {did}")
 
 
 def describe_work(
@@ -103,21 +91,11 @@ def describe_work(
         get: returns attributes of the span.
         mask: the span's.
     """
-    about = f'{noun} "{_cut(asked, MAX_VALUE_CHARS)}"' if asked else noun
+    about = f'{noun} "{cut_end(asked, MAX_VALUE_CHARS)}"' if asked else noun
     did = ""
     if said is not None:
         did = _show_answer(said, get, has_text_tools=False) or _show_finding(said, mask)
-    return _finish(f"{about}{_ARROW}{did}" if did else about)
-
-
-def describe_call(name: str | None, arguments: str | None) -> str | None:
-    """Describe a tool call by its name and its telling argument, as its span shows them."""
-    shown = _one_line(name)
-    return _finish(f"{shown} {_find_telling(arguments)}".rstrip()) if shown else None
-
-
-def _finish(line: str) -> str | None:
-    return clean_text(_cut(line, MAX_PREVIEW_CHARS)) or None
+    return finish_line(f"{about}{_ARROW}{did}" if did else about)
 
 
 def _show_results(
@@ -146,9 +124,9 @@ def _show_results(
         del results[1:]  # before the last error are those of earlier steps
     counts: dict[str, int] = {}
     for result, own in reversed(results):
-        name = _one_line(names.get(result.id)) if result.id is not None else ""
+        name = write_one_line(names.get(result.id)) if result.id is not None else ""
         if not name and not hides_names:
-            name = _one_line(mask.text(clean_text(result.name or own or "")))
+            name = write_one_line(mask.text(clean_text(result.name or own or "")))
         key = f"{name or 'tool'} {'✗' if result.is_error else '✓'}"
         counts[key] = counts.get(key, 0) + 1
     return _join(key if count == 1 else f"{key} ({count})" for key, count in counts.items())
@@ -164,9 +142,9 @@ def _show_answer(said: Said, get: Get, *, has_text_tools: bool) -> str:
         return ""
     if has_text_tools and (code := find_code(text)) is not None:
         return describe_call(CODE_TOOL, code) or ""
-    if text.startswith("{") and (value := _find_telling(text)):  # JSON that was asked for
+    if text.startswith("{") and (value := find_telling(text)):  # JSON that was asked for
         text = value
-    text = _cut(_one_line(text), MAX_VALUE_CHARS)
+    text = cut_end(write_one_line(text), MAX_VALUE_CHARS)
     return f'"{text}"' if text else ""
 
 
@@ -177,55 +155,7 @@ def _show_finding(said: Said, mask: Mask) -> str:
     if (count := said.counted_tokens) is not None:
         return f"{count:,} tokens"
     verdict = said.verdict
-    return "" if verdict is None else _shorten(mask.text(clean_text(verdict.words)))
-
-
-def _find_telling(arguments: object) -> str:
-    """Find the argument that tells most; empty if there is none."""
-    if not isinstance(arguments, str) or arguments == REDACTED:
-        return ""
-    head = arguments[:_READ_CHARS]
-    if head.lstrip()[:1] not in {"{", "["}:  # free text
-        return _shorten(_find_patched(head) or head.strip().partition("\n")[0])
-    for pattern, is_file in _PATTERNS:
-        if (found := pattern.search(head)) is not None and (value := _decode(found[1])):
-            return _shorten(_name_file(value) if is_file else _find_patched(value) or value)
-    return ""
-
-
-def _find_patched(text: str) -> str:
-    """Find the file that a patch changes; empty if the text is no patch."""
-    found = _PATCHED.search(text)
-    return _name_file(found[1]) if found else ""
-
-
-def _decode(written: str) -> str:
-    """Decode the beginning of a string of JSON; empty if it is hidden."""
-    try:
-        value = str(decode_json(f'"{written}"'))
-    except ValueError:  # it ends within an escape
-        value = written
-    return "" if value == REDACTED else value
-
-
-def _name_file(path: str) -> str:
-    """Return the last part of a path."""
-    return re.split(r"[\\/]", path.rstrip("\\/"))[-1] or path
-
-
-def _shorten(text: str) -> str:
-    return _cut(_one_line(text), MAX_VALUE_CHARS)
-
-
-def _one_line(text: object) -> str:
-    """Write a text of the span in one line; nothing if it is hidden."""
-    if not isinstance(text, str) or text == REDACTED:
-        return ""
-    return " ".join(text[:_READ_CHARS].split())
-
-
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+    return "" if verdict is None else shorten(mask.text(clean_text(verdict.words)))
 
 
 def _join(names: Iterable[str]) -> str:
@@ -233,16 +163,3 @@ def _join(names: Iterable[str]) -> str:
     listed = [*names]
     more = len(listed) - MAX_NAMED
     return ", ".join(listed[:MAX_NAMED]) + (f" +{more}" if more > 0 else "")
-
-
-def _list_patterns() -> Iterator[tuple[re.Pattern[str], bool]]:
-    """Yield patterns of arguments in the order in which they are tried; true for files'."""
-    string = r'"((?:[^"\\]|\\.){1,200}+)'
-    # Of a command that is a list of words, the last word says most: `["bash", "-lc", "make"]`.
-    words = r'(?:\[\s*+(?:"(?:[^"\\]|\\.)*+"\s*+,\s*+)*+)?'
-    for names in (_SOUGHT, _FILES, _DONE, _EXPLAINED):
-        yield re.compile(rf'"(?:{"|".join(names)})"\s*:\s*{words}{string}'), names is _FILES
-    yield re.compile(rf'"[^"\\]{{1,64}}"\s*:\s*{string}'), False
-
-
-_PATTERNS: Final = tuple(_list_patterns())

@@ -159,6 +159,49 @@ def find_own_words(texts: Sequence[str], room: Room | None = None) -> OwnWords:
     return OwnWords(bare[-1] if bare else "", is_wrapped=True)
 
 
+class Piece(NamedTuple):
+    """A piece of a text.
+
+    Attributes:
+        is_added: an agent put it around the user's words.
+    """
+
+    text: str
+    is_added: bool
+
+
+def split_added(texts: Sequence[str]) -> list[list[Piece]]:
+    """Split the texts of a message into what an agent added and the rest; nothing is left out.
+
+    >>> split_added(["<system-reminder>Mind.</system-reminder>Fix it"])[0][1]
+    Piece(text='Fix it', is_added=False)
+    """
+    room, awaited = Room(), ""
+    found: list[list[Piece]] = []
+    for text in texts:
+        pieces: list[Piece] = []
+        at = 0
+        if awaited:
+            before, is_there, _ = text.partition(awaited)
+            at = len(before) + len(is_there)
+            pieces.append(Piece(text[:at], is_added=True))
+            awaited = "" if is_there else awaited
+        rest = text[at:]
+        if _may_be_wrapped(rest):
+            at = 0
+            for start, end, goes_on in _list_wrappers(rest, room):
+                pieces.append(Piece(rest[at:start], is_added=False))
+                pieces.append(Piece(rest[start:end], is_added=True))
+                at, awaited = end, goes_on
+            rest = rest[at:]
+        found.append([*pieces, Piece(rest, is_added=False)])
+    has_words = [any(not one.is_added and one.text.strip() for one in each) for each in found]
+    for at, text in enumerate(texts):
+        if has_words.count(True) > 1 and has_words[at] and _is_unknown_wrapper(text):
+            found[at], has_words[at] = [Piece(text, is_added=True)], False
+    return [[one for one in pieces if one.text] for pieces in found]
+
+
 def drop_quotes(text: str) -> str:
     """Return what is between the quotes around all of a text; else the text itself.
 
@@ -185,24 +228,32 @@ def _strip_all(texts: Iterable[str], room: Room) -> Iterator[str]:
 
 def _strip(text: str, room: Room) -> tuple[str, str]:
     """Return a text without its wrappers, and the end that is awaited in the next text."""
-    left = ""
-    at = 0
-    while (found := _find_wrapper(text, at, left, room)) is not None:
-        left += text[at : found.start()]
-        left = left.lstrip() if left[:1].isspace() else left  # it is read again for each wrapper
+    left, at, awaited = "", 0, ""
+    for start, end, goes_on in _list_wrappers(text, room):
+        left += text[at:start]
+        at, awaited = end, goes_on
+    return _keep_inside(left.lstrip() + text[at:] if at else text), awaited
+
+
+def _list_wrappers(text: str, room: Room) -> Iterator[tuple[int, int, str]]:
+    """Yield where each wrapper begins and ends, and the end that is awaited in the next text."""
+    at, is_opening = 0, True
+    while (found := _find_wrapper(text, at, room, is_opening=is_opening)) is not None:
+        is_opening = is_opening and not text[at : found.start()].strip()
         wrapper = _BY_START[found[1]]
         end_at = text.find(wrapper.end, found.end()) if wrapper.end else -1
         if end_at < 0:
             goes_on = wrapper.treatment is Treatment.DROP_FILES
-            return _keep_inside(left), wrapper.end if goes_on else ""
+            yield found.start(), len(text), wrapper.end if goes_on else ""
+            return
         at = end_at + len(wrapper.end)
-    return _keep_inside(left + text[at:] if at else text), ""
+        yield found.start(), at, ""
 
 
-def _find_wrapper(text: str, at: int, before: str, room: Room) -> re.Match[str] | None:
-    """Find the next wrapper that is removed; `before` is what is left of the text up to there."""
+def _find_wrapper(text: str, at: int, room: Room, *, is_opening: bool) -> re.Match[str] | None:
+    """Find the next wrapper that is removed; `is_opening`: nothing else stands before it."""
     end = min(len(text), at + room.chars)
-    found = None if before else _OPENS.match(text, at, end)
+    found = _OPENS.match(text, at, end) if is_opening else None
     found = found or _ANYWHERE.search(text, at, end)
     room.chars -= (end if found is None else found.end()) - at
     return found

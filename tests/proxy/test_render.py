@@ -109,6 +109,7 @@ def test_call_in_full(store: Path) -> None:
     """Head, tokens with details, parameters, messages: everything to read a call by."""
     assert show(store, make_exchange()) == (
         "ChatCompletion gpt-demo  completed\n"
+        "  342 ms, 7 in (3 cached), 2 out\n"
         "\n"
         "request\n"
         "  system  Be brief.\n"
@@ -170,7 +171,7 @@ def test_tools_and_tool_calls_are_shown(store: Path) -> None:
     assert "tools on offer\n  get_weather(city, unit)  The weather in a city.\n  custom()\n" in text
     assert "  user  ann\n    Weather?\n" in text
     assert "    -> get_weather  call_0\n       not {json\n" in text
-    assert "  tool  call_0\n    24 degrees\n" in text
+    assert "  tool  get_weather not {json  call_0\n    24 degrees\n" in text
     assert '    -> get_weather  call_1\n       {\n         "city": "Lisbon"\n       }\n' in text
 
 

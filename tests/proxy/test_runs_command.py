@@ -325,16 +325,19 @@ def test_a_tool_is_shown_by_its_id(store: Path) -> None:
     assert '  {"path": "a.py"}' in lines
     assert "  def test_a(): ..." in lines
     assert any(line.startswith("  took        1.00 s, an upper bound: ") for line in lines)
-    assert "  run         812 (`show run:812`)" in lines
+    assert "  place       a tool of run:812 and conversation:7" in lines
     assert not any(line.startswith(("  tokens", "  finish")) for line in lines)
 
 
 def test_a_call_says_which_run_it_belongs_to(store: Path) -> None:
-    """Behind the line on its conversation; one of no run says nothing."""
+    """At its top, with the calls beside it and how to see more; a lone call says nothing."""
     lines = Ran(store, call_id="00000000032c0001").out.splitlines()
-    at = lines.index("  belongs to  conversation 7, turn 1")
-    assert lines[at + 1] == "  run         812 (`show run:812`)"
-    assert "  run  " not in Ran(store, call_id="0000000000000001").out
+    assert lines[2] == "  place       call 1 of 2 of run:812, 1 of 6 of conversation:7"
+    assert lines[3].startswith("  after       00000000  ")
+    see = "  see also    spantap traces show run:812, spantap traces show conversation:7"
+    assert lines[4] == see
+    assert "  belongs to  conversation 7, turn 1" in lines
+    assert "  place  " not in Ran(store, call_id="0000000000000001").out
 
 
 def test_a_run_that_is_not_there_is_told(store: Path) -> None:

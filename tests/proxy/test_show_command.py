@@ -104,7 +104,7 @@ def test_a_long_run_is_folded_but_for_its_last_steps(tmp_path: Path) -> None:
     folded = lines[lines.index("in between") + 1 : lines.index("call") - 1]
     assert folded[:2] == [
         "  assistant  -> read, read",
-        "  tool  c  line 0  (+ 1 line, 4 characters)",
+        "  tool  read  c  line 0  (+ 1 line, 4 characters)",
     ]
     assert len(folded) == 30
     assert "    line 19" in lines

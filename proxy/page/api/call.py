@@ -23,6 +23,7 @@ from proxy.reading.growth import find_before, read_growth
 from proxy.reading.link_words import describe_link
 from proxy.reading.message_digests import measure_message
 from proxy.reading.record import build_limit_record
+from telemetry.finding.where import ALL_CALLS
 from telemetry.pricing.span_cost import CostBasis, CostSource
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY, MetadataMember
@@ -107,10 +108,10 @@ def _describe_place(
     reader: Calls, call: RecordedCall, before: RecordedCall | None
 ) -> JsonObject | None:
     columns = call.summary.columns
-    number = call.summary.columns.conversation
-    beside = None if number is None else reader.of_conversation(number).beside(call.summary.seq)
-    if beside is None:
+    if columns.conversation is None:
         return None
+    of_conversation = ALL_CALLS.also(conversation=columns.conversation)
+    beside = reader.that(of_conversation).beside(call.summary.seq)
     return {
         "number": columns.conversation,
         "turn": columns.turn,
@@ -119,8 +120,8 @@ def _describe_place(
         "link": describe_link(columns.link_rule),
         "calls": beside.calls,
         "position": beside.position,
-        "previous": beside.before,
-        "next": beside.behind,
+        "previous": None if beside.before is None else beside.before.span_id,
+        "next": None if beside.behind is None else beside.behind.span_id,
         "goes_on_from": None if before is None else before.summary.span_id,
     }
 

@@ -239,5 +239,6 @@ def test_runs_and_conversations_come_to_the_same(tmp_path: Path) -> None:
             assert mine.calls(5, after=2) == others.calls(5, after=2)
             assert mine.family(never) == others.family(never)
             assert one.is_in(number, 30) == other.is_in(number, 30)
+            of_it = ALL_CALLS.also(conversation=number)
             for row in one.that(ALL_ROWS).since(0):
-                assert mine.beside(row.seq) == others.beside(row.seq)
+                assert one.that(of_it).beside(row.seq) == other.that(of_it).beside(row.seq)

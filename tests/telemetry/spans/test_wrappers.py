@@ -19,6 +19,7 @@ from telemetry.spans.wrappers import (
     Room,
     Treatment,
     find_own_words,
+    split_added,
 )
 from tests.telemetry.columns import ask, columns_of, user
 from tests.telemetry.exchanges import build_exchange_attributes, make_exchange
@@ -263,3 +264,25 @@ def test_what_is_removed_takes_no_room() -> None:
     room = Room()
     assert find_own_words([f"<user_info>{'x' * 9_000}</user_info>Fix it"], room).text == "Fix it"
     assert room.chars == MAX_SEARCHED_CHARS - len("<user_info>") - len("Fix it")
+
+
+@pytest.mark.parametrize(
+    ("parts", "added"),
+    [
+        (["Fix it"], []),
+        ([f"{REMINDER}Fix it"], [REMINDER]),
+        ([f"  {REMINDER}\nFix it\n{REMINDER}"], [REMINDER, REMINDER]),
+        (["<new_wrapper>\nx\n</new_wrapper>", "Fix it"], ["<new_wrapper>\nx\n</new_wrapper>"]),
+        (["<new_wrapper>\nx\n</new_wrapper>"], []),
+        (["<session>Fix it</session>"], []),
+        (
+            ["a --- Content from referenced files ---\nx", "y\n--- End of content ---", "Fix it"],
+            ["--- Content from referenced files ---\nx", "y\n--- End of content ---"],
+        ),
+    ],
+)
+def test_what_agents_added_is_told_from_the_rest(parts: list[str], added: list[str]) -> None:
+    """Each piece in its place, and nothing is lost."""
+    found = split_added(parts)
+    assert ["".join(one.text for one in pieces) for pieces in found] == parts
+    assert [one.text for pieces in found for one in pieces if one.is_added] == added
