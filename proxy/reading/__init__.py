@@ -16,6 +16,7 @@ tool a result is of;
 :func:`~proxy.reading.branch_sums.sum_branches` sums its branches up.
 
 Doors: ``branch_sums``, ``call``, ``call_order``, ``call_place``, ``chosen_calls``, ``costs``,
-``flat_messages``, ``growth``, ``link_words``, ``local_zone``, ``message_digests``, ``pictures``,
-``raw_stream``, ``record``, ``result_names``, ``run_record``, ``run_tree``, ``sum_members``.
+``failures``, ``flat_messages``, ``growth``, ``link_words``, ``local_zone``, ``message_digests``,
+``pictures``, ``raw_stream``, ``record``, ``result_names``, ``run_record``, ``run_tree``,
+``spent_time``, ``sum_members``, ``tool_results``.
 """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from telemetry.spans.call_words import describe_call
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from proxy.reading.flat_messages import RecordedMessage
     from telemetry.store.rows import SpanSummary
@@ -29,19 +29,30 @@ def name_results(
         messages: those of the request.
         brought: the rows of the tools whose results it brought, by the ids of their calls.
     """
-    called: dict[str, str] = {}
     newest = max((at for at, one in enumerate(messages) if one.tool_calls), default=-1)
     found: dict[int, str] = {}
-    for at, message in enumerate(messages):
-        for call in message.tool_calls:
-            if call.id is not None and (words := describe_call(call.name, call.arguments)):
-                called[call.id] = words
+    for at, (message, called) in enumerate(zip(messages, name_calls(messages), strict=True)):
         call_id = message.tool_call_id
-        if call_id is None:
-            continue
-        row = brought.get(call_id) if at > newest else None
-        words = called.get(call_id) or (None if row is None else row.columns.step)
+        row = brought.get(call_id) if call_id is not None and at > newest else None
+        words = called or (None if row is None else row.columns.step)
         if words:
             sign = "" if row is None else SIGNS.get(row.status, "")
             found[message.index] = f"{words} {sign}".rstrip()
     return found
+
+
+def name_calls(
+    messages: Sequence[RecordedMessage], earlier: Iterable[RecordedMessage] = ()
+) -> list[str | None]:
+    """Name the call that each message answers: ``Read store.py``; ``None`` if it answers none.
+
+    `earlier` are messages whose calls may be answered, and which the request does not repeat.
+    """
+    called: dict[str, str] = {}
+    found: list[str | None] = []
+    for message in (*earlier, *messages):
+        for call in message.tool_calls:
+            if call.id is not None and (words := describe_call(call.name, call.arguments)):
+                called[call.id] = words
+        found.append(None if message.tool_call_id is None else called.get(message.tool_call_id))
+    return found[len(found) - len(messages) :]

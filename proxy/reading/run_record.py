@@ -66,6 +66,14 @@ def find_preview(sums: RunSums) -> str | None:
     return next((row.columns.preview for row in rows if row.columns.preview is not None), None)
 
 
+def find_place(conversation: int | None, run: int | None, reader: Calls) -> JsonObject:
+    """Find which run of its conversation a run is, from 1, and how many there are."""
+    sums = None if conversation is None else reader.of_conversation(conversation).sum()
+    numbers = [] if sums is None else sums.run_numbers
+    place = numbers.index(run) + 1 if run in numbers else None
+    return {"run_place": place, "runs": len(numbers)}
+
+
 def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
     """Build the record of a run, without its rows."""
     agent, known = sums.agent, sums.agent or sums.first_call

@@ -72,18 +72,18 @@ interface Open {
   received?: number;
 }
 
-interface Part { kind: string; chars: number; preview: string; url: string | null; image: { type: string | null; bytes: number | null; digest: string | null; left_out: string | null } | null }
+interface Part { kind: string; chars: number; preview: string; own: string | null; url: string | null; image: { type: string | null; bytes: number | null; digest: string | null; left_out: string | null } | null }
 interface ToolCall { id: string | null; name: string | null; arguments: string | null; chars: number }
 interface Head {
   index: number; role: string | null; name: string | null; tool_call_id: string | null; chars: number; digest: string;
-  parts: Part[]; tool_calls: ToolCall[];
+  step: string | null; failed: boolean | null; error: string | null; parts: Part[]; tool_calls: ToolCall[];
 }
 
 interface CallDetail {
   call: Row;
   conversation: {
     number: number; turn: number | null; run: number | null; link_rule: string | null; link: string | null;
-    calls: number; position: number; previous: string | null; next: string | null; goes_on_from?: string | null;
+    calls: number; position: number; previous: string | null; next: string | null; goes_on_from?: string | null; run_place: number | null; runs: number;
   } | null;
   timing: {
     ttft_ms: number | null; duration_ms: number | null; longest_pause_ms: number | null;

@@ -23,6 +23,8 @@ from proxy.reading.growth import find_before, read_growth
 from proxy.reading.link_words import describe_link
 from proxy.reading.message_digests import measure_message
 from proxy.reading.record import build_limit_record
+from proxy.reading.run_record import find_place
+from proxy.reading.tool_results import read_error, read_failed_beside
 from telemetry.finding.where import ALL_CALLS
 from telemetry.pricing.span_cost import CostBasis, CostSource
 from telemetry.privacy.json_strings import REDACTED
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
     from telemetry.reading.calls import Calls
 
 MAX_DESCRIPTION_CHARACTERS: Final = 2_048
+
+MAX_ERROR_CHARACTERS: Final = 8_192
+"""How much of a failed tool's error stands at the head of its page; the result has the rest."""
 
 _COUNTS: Final = "llm.token_count"
 
@@ -71,7 +76,11 @@ def read_call(reader: Calls, parameters: Parameters) -> JsonObject:
             for tool in call.tools
         ],
         "asked": _find_asked(messages),
-        "messages": build_heads(messages),
+        "messages": build_heads(
+            messages,
+            () if before is None else before.output_messages,
+            read_failed_beside(reader, call.summary),
+        ),
         "answer": build_heads(call.output_messages),
         "new_from": growth.new_from,
         "unchanged": {"messages": len(unchanged), "chars": sum(unchanged)},
@@ -122,6 +131,7 @@ def _describe_place(
         "position": beside.position,
         "previous": None if beside.before is None else beside.before.span_id,
         "next": None if beside.behind is None else beside.behind.span_id,
+        **find_place(columns.conversation, columns.run, reader),
         "goes_on_from": None if before is None else before.summary.span_id,
     }
 
@@ -148,6 +158,12 @@ def _describe_timing(call: RecordedCall) -> JsonObject:
 
 def _describe_error(call: RecordedCall) -> JsonObject | None:
     message = call.span.status_message
+    columns = call.summary.columns
+    if columns.kind == "TOOL" and call.summary.status == "ERROR":
+        return {
+            "type": None,
+            "message": message or read_error(call.response_text)[:MAX_ERROR_CHARACTERS],
+        }
     if call.error_type is None and not message:
         return None
     return {"type": call.error_type, "message": message}

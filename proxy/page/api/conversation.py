@@ -18,6 +18,7 @@ from proxy.page.api.rows import build_bar, write_time
 from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
 from proxy.reading.run_record import build_run_record, find_ending
+from proxy.reading.spent_time import build_time, measure_time
 from telemetry.conversations.prompt import PARTS
 from telemetry.reading.calls import make_clock
 from telemetry.semconv import MetadataMember
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from proxy.page.api.parameters import Parameters
     from telemetry.reading.calls import Calls
     from telemetry.reading.conversations import ConversationSums
+    from telemetry.store.rows import SpanSummary
 
 MAX_BARS: Final = 2_000
 
@@ -63,12 +65,12 @@ def read_conversation(reader: Calls, parameters: Parameters) -> JsonObject:
     placed = [one for one in family.rows if one.seq > after]
     shown, left_out = placed[:MAX_BARS], max(0, len(placed) - MAX_BARS)
     depths = {one.seq: one.depth for one in shown}
-    rows = reader.rows_of([one.seq for one in shown])
+    rows = [*reader.rows_of([one.seq for one in shown])]
     bars = [build_bar(row, depths[row.seq], sums.start_ns) for row in rows]
     return {
         "conversation": build_conversation(sums),
-        "runs": [*_build_runs(reader, sums.run_numbers)],
-        "sub_agents": [*_build_runs(reader, family.sub_runs)],
+        "runs": [*_build_runs(reader, sums.run_numbers, rows)],
+        "sub_agents": [*_build_runs(reader, family.sub_runs, rows)],
         "bars": sorted(bars, key=_find_start),
         "left_out": left_out,
         "next": shown[-1].seq if left_out else None,
@@ -76,15 +78,23 @@ def read_conversation(reader: Calls, parameters: Parameters) -> JsonObject:
     }
 
 
-def _build_runs(reader: Calls, numbers: Sequence[int]) -> Iterator[JsonObject]:
-    for number in numbers[-MAX_RUNS:]:
-        sums = reader.of_run(number)
-        if sums is None:
+def _build_runs(
+    reader: Calls, numbers: Sequence[int], rows: Sequence[SpanSummary]
+) -> Iterator[JsonObject]:
+    """Build the records of runs, each with its place among them and where its time went."""
+    of_run: dict[int | None, list[SpanSummary]] = {}
+    for row in rows:
+        of_run.setdefault(row.columns.run, []).append(row)
+    first = max(0, len(numbers) - MAX_RUNS)
+    for place, number in enumerate(numbers[first:], first + 1):
+        if (sums := reader.of_run(number)) is None:
             continue
         try:
-            yield build_run_record(sums, find_ending(sums, reader))
+            record = build_run_record(sums, find_ending(sums, reader))
         except (TypeError, ValueError, OverflowError, AttributeError):
             continue  # a damaged row hides no other run
+        spent = build_time(measure_time(of_run.get(number, ())))
+        yield {**record, "run_place": place, "runs": len(numbers), "time": spent}
 
 
 def _find_start(bar: JsonObject) -> tuple[float, int]:

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from codec.text.pictures import decode_base64, find_base64, find_picture_type
 from proxy.reading.message_digests import digest_message, list_parts, measure_message
+from proxy.reading.result_names import name_calls
+from proxy.reading.tool_results import find_error
+from telemetry.spans.wrappers import split_added
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from codec.parts import ToolCall
     from codec.text.jsontext import JsonObject
@@ -31,9 +34,26 @@ TEXT_KINDS: Final = frozenset({"text", "reasoning", "refusal", "transcript"})
 _ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
 
 
-def build_heads(messages: Sequence[RecordedMessage]) -> list[JsonObject]:
-    """Build the heads of messages; each has its place in the list, to ask for the rest."""
-    return [_build_head(at, message) for at, message in enumerate(messages)]
+def build_heads(
+    messages: Sequence[RecordedMessage],
+    earlier: Iterable[RecordedMessage] = (),
+    failed: Mapping[str, Sequence[str]] | None = None,
+) -> list[JsonObject]:
+    """Build the heads of messages; each has its place in the list, to ask for the rest.
+
+    Args:
+        messages: those of a request, or of an answer.
+        earlier: an answer whose tool calls they may answer.
+        failed: the results of failed tools (:func:`~proxy.reading.tool_results.read_failed`);
+            ``None`` if nobody knows which tools failed.
+    """
+    steps = name_calls(messages, earlier)
+    return [
+        _build_head(
+            at, message, step, find_error(message, failed or {}), is_known=failed is not None
+        )
+        for at, (message, step) in enumerate(zip(messages, steps, strict=True))
+    ]
 
 
 def write_message(message: RecordedMessage) -> str:
@@ -43,21 +63,37 @@ def write_message(message: RecordedMessage) -> str:
     return "\n".join(lines)
 
 
-def _build_head(at: int, message: RecordedMessage) -> JsonObject:
+def _build_head(
+    at: int, message: RecordedMessage, step: str | None, error: str | None, *, is_known: bool
+) -> JsonObject:
     return {
         "index": at,
         "place": message.index,
         "role": message.role,
         "name": message.name,
         "tool_call_id": message.tool_call_id,
+        "step": step,
+        "failed": None if step is None or not is_known else error is not None,
+        "error": None if error is None else error[:MAX_PREVIEW_CHARACTERS],
         "chars": measure_message(message),
         "digest": digest_message(message),
-        "parts": [*map(_build_part, list_parts(message))],
+        "parts": [*_build_parts(message)],
         "tool_calls": _build_calls(message.tool_calls),
     }
 
 
-def _build_part(part: ContentPart) -> JsonObject:
+def _build_parts(message: RecordedMessage) -> Iterator[JsonObject]:
+    """Build the parts; of a user's text with what an agent put around it, the user's own words."""
+    parts = list_parts(message)
+    texts = [part.text for part in parts if part.kind == "text"]
+    pieces = iter(split_added(texts) if message.role == "user" else [[] for _ in texts])
+    for part in parts:
+        split = next(pieces) if part.kind == "text" else []
+        own = "".join(one.text for one in split if not one.is_added).strip()
+        yield _build_part(part, own if any(one.is_added for one in split) else None)
+
+
+def _build_part(part: ContentPart, own: str | None) -> JsonObject:
     is_text = part.kind in TEXT_KINDS
     is_address = not is_text and _ADDRESS.match(part.text) is not None
     picture = None
@@ -70,6 +106,7 @@ def _build_part(part: ContentPart) -> JsonObject:
         "kind": part.kind,
         "chars": 0 if part.picture is not None else len(part.text),
         "preview": "" if is_address or is_bytes else part.text[:MAX_PREVIEW_CHARACTERS],
+        "own": None if own is None else own[:MAX_PREVIEW_CHARACTERS],
         "url": part.text[:MAX_PREVIEW_CHARACTERS] if is_address else None,
         "image": picture,
     }

@@ -27,6 +27,7 @@ from proxy.page.api.conversation import (
 from proxy.page.api.conversations import CONVERSATIONS_PARAMETERS, list_conversations
 from proxy.page.api.copies import COPY_PARAMETERS, copy_call
 from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
+from proxy.page.api.failures import FAILURES_PARAMETERS, list_failures
 from proxy.page.api.groups import GROUPS_PARAMETERS, list_groups
 from proxy.page.api.parameters import Parameters
 from proxy.page.api.runs import read_run
@@ -172,6 +173,7 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
         "conversations/{number}/transcript",
         _serve(read_transcript, *TRANSCRIPT_PARAMETERS, line=Line.CALLS),
     ),
+    ("failures", _serve(list_failures, *FAILURES_PARAMETERS, line=Line.CALLS)),
     ("groups", _serve(list_groups, *GROUPS_PARAMETERS, line=Line.SEARCHES)),
     ("runs/{number}", _serve(read_run, line=Line.SEARCHES)),
     ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS, line=Line.CALLS)),

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final
 from proxy.page.api.rows import build_bar, since_ms
 from proxy.page.errors import PageError
 from proxy.reading.branch_sums import sum_branches
-from proxy.reading.run_record import build_run_record, find_caller, find_ending
+from proxy.reading.run_record import build_run_record, find_caller, find_ending, find_place
 from proxy.reading.run_tree import build_tree, count_too_deep
+from proxy.reading.spent_time import build_time, measure_time
 from proxy.reading.sum_members import build_step_sums
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ def read_run(reader: Calls, parameters: Parameters) -> JsonObject:
         caller = find_caller(sums, reader)
         begin_ns = min((node.start_ns for node in nodes), default=0)
         return {
-            "run": build_run_record(sums, find_ending(sums, reader)),
+            "run": {
+                **(record := build_run_record(sums, find_ending(sums, reader))),
+                **find_place(record["conversation"], number, reader),
+                "time": build_time(measure_time(row for row in rows if row.columns.run == number)),
+            },
             "parent_run": None if caller is None else caller.columns.run,
             "steps": [
                 _build_step(node, branch, begin_ns)

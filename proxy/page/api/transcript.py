@@ -15,8 +15,11 @@ from proxy.page.api.messages import build_heads
 from proxy.page.api.rows import write_time
 from proxy.reading.call import read_with_pictures
 from proxy.reading.growth import find_before, read_growth
+from proxy.reading.tool_results import read_failed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from codec.text.jsontext import JsonObject
     from proxy.page.api.parameters import Parameters
     from proxy.reading.call import RecordedCall
@@ -39,11 +42,12 @@ def read_transcript(reader: Calls, parameters: Parameters) -> JsonObject:
     number = find_conversation(reader, parameters).number
     until_seconds = time.monotonic() + TRANSCRIPT_SECONDS
     rows = reader.of_conversation(number).calls(limit + 1, after=after)
+    failed = read_failed(reader, number, rows[-1].seq if rows else 0)
     turns: list[JsonObject] = []
     last: RecordedCall | None = None
     for stored in reader.with_bytes(rows[:limit]):
         call = read_with_pictures(reader, stored)
-        turns.append(_build_turn(call, find_before(reader, call, last)))
+        turns.append(_build_turn(call, find_before(reader, call, last), failed))
         last = call
         if time.monotonic() >= until_seconds:
             break
@@ -51,9 +55,13 @@ def read_transcript(reader: Calls, parameters: Parameters) -> JsonObject:
     return {"turns": turns, "next": end if rows and rows[-1].seq > end else None}
 
 
-def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
+def _build_turn(
+    call: RecordedCall, before: RecordedCall | None, failed: Mapping[str, Sequence[str]]
+) -> JsonObject:
     growth = read_growth(call, before)
     row = call.summary
+    said = () if before is None else before.output_messages
+    heads = build_heads(call.input_messages, said, failed if row.columns.run is not None else None)
     return {
         "span_id": row.span_id,
         "seq": row.seq,
@@ -66,6 +74,6 @@ def _build_turn(call: RecordedCall, before: RecordedCall | None) -> JsonObject:
         "start_time": write_time(row.start_ns),
         "duration_ms": call.duration_ns / 1e6,
         "system_changed": growth.system_changed,
-        "new": build_heads(call.input_messages)[growth.added_from :],
+        "new": heads[growth.added_from :],
         "answer": build_heads(call.output_messages),
     }

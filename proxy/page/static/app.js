@@ -14,6 +14,7 @@ import "./compare.js";
 import "./conversation.js";
 import "./conversations.js";
 import { announce, el, fill } from "./dom.js";
+import "./failures.js";
 import "./groups.js";
 import { icon } from "./icons.js";
 import { keys, showKeys } from "./keys.js";
@@ -36,6 +37,7 @@ const SCREENS = new Map([
   ["users", { words: "Users", list: "groups", one: "groups", under: "sessions" }],
   ["overview", { words: "Overview", list: "overview", one: "overview" }],
   ["settings", { words: "Settings", list: "settings", one: "settings" }],
+  ["failures", { words: "What failed", list: "failures", one: "failures", under: "calls" }],
   ["compare", { words: "Two calls", one: "compare", under: "calls" }],
   ["runs", { words: "Run", one: "run", under: "conversations" }],
 ]);

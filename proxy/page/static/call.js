@@ -15,7 +15,7 @@ import { outcome } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { liveText } from "./live_text.js";
-import { nameResults, release, unfold } from "./messages.js";
+import { release, unfold } from "./messages.js";
 import { address, back, connection, go, link, setTitle } from "./state.js";
 import { tabBar } from "./tabs.js";
 import { line } from "./words.js";
@@ -94,7 +94,6 @@ class Call extends Screen {
     try {
       const detail = /** @type {CallDetail} */ (await this.ask(`calls/${this.callId}`));
       this.leave();
-      nameResults(detail.messages);
       this.detail = detail;
       this.draw();
     } catch (error) {

@@ -17,7 +17,7 @@ function titleLine(call, ...more) {
   return el(
     "header", null,
     el("a", { class: "button back", href: back.calls, "aria-label": "Back to the calls" }, icon("left"), "Calls"),
-    el("h1", null, mark(call), " ", line(call.model) || line("name" in call ? call.name : "") || "call"),
+    el("h1", null, mark(call), " ", line(call.model) || ("kind" in call && call.kind === "TOOL" && line(call.what)) || line("name" in call ? call.name : "") || "call"),
     kind !== "ok" && el("span", { class: `tag ${kind}` }, words),
     el("span", { class: "dim", title: "API, upstream, client, time" }, [line(call.api), line(call.upstream), line(call.client), moment(call.start_time)].filter(Boolean).join(" · ")),
     el("code", { class: "dim id", title: "span id" }, call.span_id), more,
@@ -47,7 +47,7 @@ function place({ conversation, call }) {
     el("span", null, `call ${exact(conversation.position)} of ${exact(conversation.calls)} in `,
       el("a", { href: link(["conversations", conversation.number]) }, `conversation #${conversation.number}`),
       conversation.turn != null && ` · turn ${conversation.turn}`,
-      conversation.run != null && [" · ", el("a", { href: link(["runs", conversation.run], { call: call.span_id }) }, `run ${conversation.run}`)], conversation.link && el("span", { class: "dim" }, ` · ${conversation.link}`)),
+      conversation.run != null && [" · ", el("a", { href: link(["runs", conversation.run], { call: call.span_id }), title: `run ${conversation.run}` }, conversation.run_place == null ? `run ${conversation.run}` : `run ${conversation.run_place} of ${conversation.runs}`)], conversation.link && el("span", { class: "dim" }, ` · ${conversation.link}`)),
     call.retry != null && el("span", { class: "tag" }, `retry ${call.retry}`),
   );
 }

@@ -12,10 +12,11 @@ import { rawView } from "./raw.js";
 import { asked, answered } from "./special.js";
 import { link } from "./state.js";
 import { timing } from "./timing.js";
-import { bytes, duration, exact, line, NONE, plural } from "./words.js";
+import { bytes, cut, duration, exact, line, NONE, plural } from "./words.js";
 
 /** @typedef {{ name: string, words: (detail: CallDetail) => string, holds: (detail: CallDetail) => boolean, draw: (detail: CallDetail, other: string) => any }} Tab */
 
+const MOST_TOOLS = 120; // characters of their names
 const STEP = 400; // messages, of some six elements each
 
 /** @type {Tab[]} */
@@ -53,6 +54,7 @@ function drawNew(detail) {
       previous(detail) && el("a", { href: link(["calls", detail.call.span_id, "diff"]) }, "See the difference")),
     fresh.length > 0 ? list(fresh, detail, "input") : detail.messages.length > 0 && el("p", { class: "dim pad" }, "Nothing is new: the same request again."),
     ...asked(detail), answer(detail),
+    detail.new_from === 0 && detail.tools.length > 0 && el("p", { class: "dim pad" }, el("a", { href: link(["calls", detail.call.span_id, "tools"]) }, `${plural(detail.tools.length, "tool")} offered`), ` ${cut(detail.tools.map(({ name }) => line(name)).join(", "), MOST_TOOLS)}`),
   ];
 }
 

@@ -11,7 +11,7 @@ import { el, fill, Screen } from "./dom.js";
 import { mark } from "./icons.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
-import { listInSteps, message, nameResults, release } from "./messages.js";
+import { listInSteps, message, release } from "./messages.js";
 import { address, back, go, link, setTitle } from "./state.js";
 import { facts } from "./timing.js";
 import { topBar } from "./top.js";
@@ -55,7 +55,6 @@ class Compare extends Screen {
       const found = await this.ask(`calls/${second}/diff`, { with: first });
       const both = /** @type {CallDetail[]} */ (await Promise.all([get(`calls/${first}`), get(`calls/${second}`)]));
       if (this.ids[0] !== first || this.ids[1] !== second) return;
-      for (const one of both) nameResults(one.messages);
       fill(this.body, sides(both.map(head)), parameters(both), tools(both), messages(found, both), heading("Answers"), sides(both.map((one) => list(one, one.answer, "answer"))));
     } catch (error) {
       fill(this.body, el("section", { class: "notice" }, el("h2", null, "These cannot be compared"), el("p", null, /** @type {Error} */ (error).message)));

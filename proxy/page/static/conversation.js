@@ -8,12 +8,13 @@ import { get, latest } from "./api.js";
 import { context } from "./context.js";
 import { cachedShare, lasted } from "./conversations.js";
 import { el, fill, Screen, throttle } from "./dom.js";
+import { failedLink } from "./failures.js";
 import { condition } from "./filters.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { address, go, link, setTitle } from "./state.js";
 import { tabBar } from "./tabs.js";
-import { timeline } from "./timeline.js";
+import { spentWords, timeline } from "./timeline.js";
 import { topBar } from "./top.js";
 import { transcript } from "./transcript.js";
 import { costNotes, costs, count, duration, exact, line, moment, plural } from "./words.js";
@@ -110,30 +111,30 @@ class Conversation extends Screen {
   sum() {
     const one = this.answer.conversation;
     const filter = (/** @type {string} */ more) => link(["calls"], { filter: `conversation:${this.number}${more}` });
-    /** @type {[string, any, string?][]} */
+    /** @type {[string, any, any?][]} */
     const sums = [
       ["calls", el("a", { href: filter("") }, exact(one.calls))],
       ["runs", one.runs ? exact(one.runs) : "–"],
-      ["tools", one.tools ? el("a", { href: filter(" kind:tool") }, exact(one.tools)) : "–", one.tool_errors ? `${exact(one.tool_errors)} failed` : ""],
+      ["tools", one.tools ? el("a", { href: filter(" kind:tool") }, exact(one.tools)) : "–", failedLink(one.tool_errors, { conversation: this.number })],
       ["errors", one.errors ? el("a", { class: "bad", href: filter(" status:error") }, exact(one.errors)) : "0"],
       ["in", count(one.prompt_tokens), cachedShare(one)],
       ["out", count(one.completion_tokens)],
       ["cost", costs(one), costNotes(one).join(", ")],
-      ["took", duration(lasted(one))],
+      ["took", duration(lasted(one)), spentWords(this.answer.left_out ? [] : this.answer.runs)],
     ];
     fill(
       this.head,
       el("h2", null, line(one.preview) || `Conversation ${one.number}`),
       el("p", { class: "dim" }, [line(one.client), one.models.map(line).join(", "), `${moment(one.start_time)} – ${moment(one.end_time)}`].filter(Boolean).join(" · "),
         one.session && [" · ", el("a", { href: link(["calls"], { filter: condition("session", one.session) }) }, `session ${line(one.session)}`)]),
-      el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, ` ${more}`))))),
+      el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, " ", more))))),
     );
   }
 
   draw() {
     if (!this.answer) return;
     const { panel } = this;
-    this.tabs.choose(this.tab);
+    this.tabs.choose(this.tab, this.tab === "transcript");
     this.askContext.stop();
     this.script?.stop();
     this.script = null;

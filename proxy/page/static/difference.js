@@ -3,7 +3,7 @@
  */
 import { get } from "./api.js";
 import { el, fill } from "./dom.js";
-import { message, nameResults } from "./messages.js";
+import { message } from "./messages.js";
 import { link } from "./state.js";
 import { line, plural } from "./words.js";
 
@@ -20,7 +20,6 @@ export function difference(detail, other) {
 async function load(place, detail, other) {
   try {
     const [found, before] = await Promise.all([get(`calls/${detail.call.span_id}/diff`, { with: other }), get(`calls/${other}`)]);
-    nameResults(before.messages);
     const operations = /** @type {Operation[]} */ (found.operations);
     const changed = operations.filter((one) => one.op !== "same").length;
     fill(place, el("p", { class: "pad dim" }, "Compared with ", el("a", { href: link(["calls", other]) }, other.slice(0, 8)), `: ${plural(found.same, "message")} the same, ${plural(changed, "difference")}.`),

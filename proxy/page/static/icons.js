@@ -47,7 +47,7 @@ export function outcome(row) {
     const status = row.http_status && row.http_status >= 400 ? String(row.http_status) : "";
     const type = line(row.error_type ?? "");
     if (status && (!type || type === status)) return { kind: "error", words: `HTTP ${status}` };
-    return { kind: "error", words: `${status} ${(type !== "error" && type) || said || "error"}`.trim() };
+    return { kind: "error", words: `${status} ${(type !== "error" && type) || (said !== "completed" && said) || "failed"}`.trim() };
   }
   if (said && said !== "completed") return { kind: "cut", words: said };
   if (row.finish_reason === "length") return { kind: "cut", words: "cut at the token limit" };

@@ -2,7 +2,7 @@
  * Bars in lanes over time: what an agent did, what ran beside it.
  *
  *   chart("spantap-lanes", { label, bars, rows, boxes, tell, href, listing })
- *     bars: [{ row, start, end, first, kind: "a" | "tool" | "error", words }] by start, times in ms;
+ *     bars: [{ row, start, end, first, kind: "a" | "tool" | "error", words, took }] by start, times in ms;
  *           `first` is when the first output came: what is before it is drawn as waiting
  *     rows: [{ words, level }], the lanes from above
  *     boxes: [{ from, to, start, end, words }]: rows (`to` is the last) that belong together
@@ -22,6 +22,7 @@ const FOLD = 64;
 const FOLD_SHARE = 0.25; // of what is not idle
 const MIN_FOLD_MS = 1_000;
 const CHAR = 6.3; // of the tick type, on average
+const PLATES = /** @type {Record<string, string>} */ ({ "plate-a": "--accent-soft", "plate-tool": "--surface", "plate-error": "--bad-soft" });
 const INKS = /** @type {Record<string, string>} */ ({ a: "--series-1", wait: "--chart-wait", tool: "--chart-tool", error: "--bad" });
 
 /**
@@ -164,7 +165,7 @@ class Lanes extends Chart {
     brush.font = `11px ${colour("--sans")}`;
     this.trace({
       rect: (kind, x, y, width, height) => {
-        brush.fillStyle = fills[kind] ?? colour("--chart-box");
+        brush.fillStyle = fills[kind] ?? colour(PLATES[kind] ?? "--chart-box");
         brush.fillRect(x, y, width, height);
       },
       line: (kind, path) => {
@@ -174,11 +175,6 @@ class Lanes extends Chart {
       words: (kind, x, y, words, anchor) => {
         brush.fillStyle = colour(kind === "tick" ? "--dim" : "--text");
         brush.textAlign = anchor === "end" ? "right" : anchor === "middle" ? "center" : "left";
-        brush.lineJoin = "round";
-        brush.lineWidth = 3;
-        brush.strokeStyle = colour("--surface");
-        if (kind.includes("over")) brush.strokeText(words, x, y);
-        brush.lineWidth = 1;
         brush.fillText(words, x, y);
       },
     });
@@ -227,11 +223,15 @@ class Lanes extends Chart {
     if (wait > 1) pen.rect("wait", x, y, wait, BAR);
     pen.rect(one.kind, x + Math.max(0, wait), y, width - Math.max(0, wait), BAR);
     const free = this.ends[at] - x - width - 6;
-    if (!one.words) return;
     const inside = Math.floor((width - wait - 8) / CHAR);
-    if (one.words.length <= inside) pen.words(`tick over on-${one.kind}`, x + wait + 5, y + 12, one.words);
-    else if (one.words.length * CHAR < free) pen.words("tick strong", x + width + 4, y + 12, one.words);
-    else if (inside > 3) pen.words(`tick over on-${one.kind}`, x + wait + 5, y + 12, fit(one.words, width - wait - 8));
+    // With its duration where there is room; a part of the words says less than the duration.
+    const all = [`${one.words} ${one.took}`.trim(), one.words, one.took].filter(Boolean);
+    const beside = all.find((words) => words.length * CHAR < free);
+    const within = all.find((words) => words.length <= inside);
+    if (within && (within === all[0] || !beside || beside.length <= within.length)) {
+      pen.rect(`plate-${one.kind}`, x + wait + 3, y + 1.5, within.length * CHAR + 2, BAR - 3); // no pattern lies below words
+      pen.words("tick strong", x + wait + 5, y + 12, within);
+    } else if (beside) pen.words("tick strong", x + width + 4, y + 12, beside);
   }
 
   mark() {

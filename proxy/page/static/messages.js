@@ -5,7 +5,6 @@
  *       `fresh` marks it as new, `open` shows its previews unclamped
  *   listInSteps("message", things, step, make)  -> <ol>; make(thing) -> <li>
  *   unfold(element)                  shows all of its texts, the last ones first, as long as it needs no scrolling
- *   nameResults(heads)               results get the names of their tools
  *   formattedToggle()                  the switch "formatted", for the top of a list
  *   release(element)                   lets go of the images below an element: call it when it goes
  *
@@ -16,8 +15,9 @@ import { blob, get, href } from "./api.js";
 import { el, fill, text } from "./dom.js";
 import { formatted } from "./formatted.js";
 import { cell } from "./state.js";
-import { bytes, exact, line, plural } from "./words.js";
+import { bytes, cut, exact, line, plural } from "./words.js";
 
+const MAX_WORDS = 120; // of a folded text
 const MAX_SHOWN = 1_000_000; // a browser lays out a million characters in a second or so; beyond it, the download
 const CLAMP_CHARS = 700;
 const CLAMP_LINES = 9;
@@ -55,17 +55,44 @@ export function formattedToggle() {
 /** @param {Head} head @param {Source} source @param {{ fresh?: boolean, open?: boolean }} [options] */
 export function message(head, source, { fresh = false, open = false } = {}) {
   const role = head.role ?? "message";
-  const name = line(head.name);
-  const who = role === "tool" ? `⤷ ${name || "result"}` : head.name ? `${role} ${name}` : role;
+  const who = role === "tool" ? `⤷ ${line(head.step ?? head.name) || "result"}` : head.name ? `${role} ${line(head.name)}` : role;
+  const failed = head.failed === true;
   const calls = head.tool_calls.length;
   const images = head.parts.filter((part) => part.image).length;
   const size = head.chars || !(calls || images) ? plural(head.chars, "character") : calls ? plural(calls, "tool call") : plural(images, "picture");
+  const parts = () => head.parts.map((part, index) => partView(part, head, source, index, open || failed));
+  const kind = `message ${ROLES.includes(role) ? role : "other"}${fresh ? " fresh" : ""}${failed ? " failed" : ""}`;
+  if (!open && isAside(head)) {
+    return el("li", { class: kind }, folded([el("b", null, who), el("span", null, `${line(asideName(head))} ${size}`)], parts));
+  }
+  // The words of an error that is JSON have their line breaks in `error`.
+  const isWritten = failed && head.parts[0]?.preview !== head.error && head.error;
   return el(
-    "li", { class: `message ${ROLES.includes(role) ? role : "other"}${fresh ? " fresh" : ""}` },
-    el("div", { class: "who" }, el("b", null, who), el("span", null, size)),
-    head.parts.map((part, index) => partView(part, head, source, index, open)),
+    "li", { class: kind },
+    el("div", { class: "who" }, el("b", null, who, head.failed != null && (failed ? " ✗" : " ✓")), failed && el("span", { class: "tag error" }, "failed"), el("span", null, size)),
+    isWritten ? [el("div", { class: "text" }, isWritten), folded(el("span", null, "as it was sent"), parts)] : parts(),
     head.tool_calls.map((call, index) => toolCall(call, source, head.index, index)),
   );
+}
+
+/** Whether a message is instructions, or has only what an agent put around the user's words. @param {Head} head */
+function isAside(head) {
+  if (head.role === "system" || head.role === "developer") return true;
+  return head.role === "user" && head.parts.length > 0 && head.parts.every((part) => part.own === "");
+}
+
+/** What is folded: the name of its tag, else its first words. @param {Head} head */
+function asideName(head) {
+  const text = head.parts.at(-1)?.preview ?? "";
+  return /^\s*<([\w-]+)>/.exec(text)?.[1] ?? cut(text.trimStart().split("\n", 1)[0], MAX_WORDS);
+}
+
+/** A line that unfolds what is made when it is first opened. @param {import("./dom.js").Child} words @param {() => import("./dom.js").Child} make */
+function folded(words, make) {
+  const details = el("details", { class: "aside", ontoggle: () => {
+    if (details.open && !details.children[1]) details.append(el("div", null, make()));
+  } }, el("summary", { class: "who" }, words));
+  return details;
 }
 
 /**
@@ -88,18 +115,16 @@ export function listInSteps(noun, things, step, make) {
   return items;
 }
 
-/** Give results the names of the tools that gave them, by the calls that ask for them. @param {Head[]} heads */
-export function nameResults(heads) {
-  const names = new Map(heads.flatMap((head) => head.tool_calls.map((call) => [call.id, call.name])));
-  for (const head of heads) if (head.role === "tool") head.name ??= names.get(head.tool_call_id) ?? null;
-}
-
 /** @param {Part} part @param {Head} head @param {Source} source @param {number} index @param {boolean} open */
 function partView(part, head, source, index, open) {
   const path = `calls/${source.call}/messages/${head.index}`;
   if (part.image) return picture(part, source, head.index, index);
   if (part.url != null) return el("p", { class: "medium" }, `${part.kind}: `, el("code", null, part.url), el("span", { class: "dim" }, " not loaded: it lies elsewhere"));
-  const body = textView(part.preview, part.chars, path, { of: source.of, part: index }, open);
+  const whole = () => textView(part.preview, part.chars, path, { of: source.of, part: index }, open);
+  if (part.own != null && !open) {
+    return [folded(el("span", null, `${/^\s*<([\w-]+)>/.exec(part.preview)?.[1] ?? "added by the agent"}, ${plural(part.chars, "character")}`), whole), part.own && el("div", { class: "text" }, part.own)];
+  }
+  const body = whole();
   if (part.kind === "text") return body;
   if (part.kind === "reasoning") return el("details", { class: "reasoning", open }, el("summary", null, `reasoning, ${plural(part.chars, "character")}`), body);
   return el("div", { class: "kind" }, el("span", { class: "tag" }, part.kind), body);

@@ -18,12 +18,15 @@ import { costNotes, costs, count, dollars, duration, exact, line, moment, plural
 
 const NEWS_MS = 5_000;
 
+/** What part of the calls took at most so long. */
+const [HALF, NINE, MOST] = ["Half", "9 of 10", "99 of 100"];
+
 /** Columns by what they are sorted by; a model of which it is not known comes last. */
 const COLUMNS = /** @type {[string, string, (one: any) => any][]} */ ([
   ["Model", "", (one) => one.model], ["Calls", "number", (one) => one.calls], ["Errors", "number", (one) => one.errors],
   ["In", "number", (one) => one.prompt_tokens], ["Cached", "number wide", share], ["Out", "number", (one) => one.completion_tokens],
   ["Out / s", "number wide", (one) => one.output_tokens_per_second], ["Cost", "number", (one) => one.cost_usd], ["", "drawn wide", () => 0],
-  ["p50", "number", (one) => one.duration_ms?.p50], ["p90", "number", (one) => one.duration_ms?.p90], ["p99", "number", (one) => one.duration_ms?.p99], ["", "drawn wide", () => 0],
+  [HALF, "number", (one) => one.duration_ms?.p50], [NINE, "number", (one) => one.duration_ms?.p90], [MOST, "number", (one) => one.duration_ms?.p99], ["", "drawn wide", () => 0],
 ]);
 
 /** @param {any} one */
@@ -121,13 +124,13 @@ class Overview extends Screen {
     /** @type {[string, string, string, string][]} */
     const sums = [
       ["calls", exact(totals.calls), "", this.calls()],
-      ["errors", exact(totals.errors), percent(totals.errors / totals.calls), this.calls("status:error")],
+      ["errors", exact(totals.errors), totals.calls ? percent(totals.errors / totals.calls) : "", this.calls("status:error")],
       ["tokens in", count(totals.prompt_tokens), totals.cached_tokens == null ? "" : `${percent(share(totals))} cached`, this.calls("in>0")],
       ["tokens out", count(totals.completion_tokens), "", this.calls("out>0")],
       ["cost", costs(totals), costNotes(totals).join(", "), this.calls("cost>0")],
-      ["half took at most", duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
-      ["1 in 10 took more than", duration(p90), "", this.calls(p90 == null ? "" : `dur>${ms(p90)}`)],
-      ["1 in 100 took more than", duration(p99), "", this.calls(p99 == null ? "" : `dur>${ms(p99)}`)],
+      [`${HALF.toLowerCase()} took at most`, duration(p50), "", this.calls(p50 == null ? "" : `dur<=${ms(p50)}`)],
+      [`${NINE} took at most`, duration(p90), "", this.calls(p90 == null ? "" : `dur<=${ms(p90)}`)],
+      [`${MOST} took at most`, duration(p99), "", this.calls(p99 == null ? "" : `dur<=${ms(p99)}`)],
     ];
     return el("dl", { class: "amounts tall" }, sums.map(([name, value, more, to]) =>
       el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, ` ${more}`)))));
@@ -144,7 +147,7 @@ class Overview extends Screen {
     const dearest = Math.max(0, ...groups.map((one) => one.cost_usd ?? 0));
     const slowest = Math.max(0, ...groups.map((one) => one.duration_ms?.p99 ?? 0));
     return el(
-      "section", { class: "by-model" }, el("header", null, el("h2", null, "By model"), key([["a", "half took at most (p50)"], ["b", "9 of 10 (p90)"], ["c", "99 of 100 (p99)"]])),
+      "section", { class: "by-model" }, el("header", null, el("h2", null, "By model"), key([["a", `${HALF.toLowerCase()} took at most`], ["b", NINE], ["c", MOST]])),
       el("div", { class: "scroller-x", tabindex: 0, role: "group", "aria-label": "Table by model" }, el(
         "table", { class: "sheet" }, el("caption", { class: "hidden" }, "Calls, tokens, costs and durations by model"),
         el("thead", null, el("tr", null, COLUMNS.map(([name, kind]) => this.heading(name, kind)))),
@@ -182,7 +185,7 @@ class Overview extends Screen {
       el("td", { class: "number wide" }, one.output_tokens_per_second == null ? "–" : one.output_tokens_per_second.toFixed(0)),
       cell("", costs(one), "cost>0"),
       el("td", { class: "drawn wide" }, one.cost_usd != null && bar({ parts: [["a", one.cost_usd]], most: dearest })),
-      cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p90), `dur>${ms(p90)}`), cell("", duration(p99), `dur>${ms(p99)}`),
+      cell("", duration(p50), `dur<=${ms(p50)}`), cell("", duration(p90), `dur<=${ms(p90)}`), cell("", duration(p99), `dur<=${ms(p99)}`),
       el("td", { class: "drawn wide" }, p99 != null && bar({ parts: [["a", p50], ["b", p90 - p50], ["c", p99 - p90]], most: slowest })),
     );
   }
@@ -195,15 +198,24 @@ class Overview extends Screen {
     ))) : el("p", { class: "dim" }, "None is known."));
   }
 
+  /** Where all that failed is listed, tools too. */
+  failedSteps() {
+    const { filter, range, from, to } = this.query;
+    return el("a", { class: "dim", href: link(["failures"], { filter, range, from, to }) }, "all steps that failed");
+  }
+
   failed() {
     const { failed } = this.answer;
-    return el("section", null, el("h2", null, "Most failed"), failed.length ? el("ol", null, failed.map((/** @type {any} */ one) => el(
-      "li", null, mark(one.last), el("a", { href: this.calls("status:error", condition("error", one.error_type)) }, el("b", null, exact(one.calls)),
-        el("span", { class: "what" }, line(one.error_type) || line(one.last.outcome).replaceAll("_", " ") || "unknown")),
+    return el("section", null, el("h2", null, "Most failed", " ", this.failedSteps()), failed.length ? el("ol", null, failed.map((/** @type {any} */ one) => el(
+      "li", null, mark(one.last), el("a", { href: this.calls("status:error", condition("error", one.error_type)) }, el("b", null, plural(one.calls, "call")),
+        el("span", { class: "what" }, httpStatus(one.error_type) || line(one.last.outcome).replaceAll("_", " ") || "unknown")),
       el("a", { class: "dim", href: link(["calls", one.last.span_id]), title: plural(one.calls, "call") }, `last ${moment(one.last.start_time)}`),
     ))) : el("p", { class: "dim" }, "No call failed."));
   }
 }
+
+/** A type of errors; a number alone is a status of HTTP. @param {string | null} type */
+const httpStatus = (type) => (/^\d{3}$/.test(type ?? "") ? `HTTP ${type}` : line(type));
 
 /** A duration for a filter. @param {number} value in ms */
 const ms = (value) => `${Math.round(value)}ms`;

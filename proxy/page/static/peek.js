@@ -11,7 +11,7 @@ import { announce, el, fill, write } from "./dom.js";
 import { icon, mark, outcome } from "./icons.js";
 import { liveText } from "./live_text.js";
 import { marked, toggleMark } from "./marks.js";
-import { message, nameResults, release, unfold } from "./messages.js";
+import { message, release, unfold } from "./messages.js";
 import { rawText } from "./raw.js";
 import { answered, asked } from "./special.js";
 import { link } from "./state.js";
@@ -92,7 +92,6 @@ export class Peek {
   async #load(id) {
     try {
       const detail = /** @type {CallDetail} */ (await this.ask(`calls/${id}`));
-      nameResults(detail.messages);
       this.detail = detail;
       release(this.body);
       this.#head(detail.call);
@@ -128,7 +127,7 @@ function summary(detail, hasSums) {
     const [asked, answered] = call.kind === "TOOL" ? ["Called with", "Result"] : ["Asked", "Answered"];
     return [
       errorBox(detail), !hasSums && facts(detail, true), raw.request != null && [el("h3", null, asked), rawText(call.span_id, "request")],
-      raw.response != null && [el("h3", null, answered), rawText(call.span_id, "response")],
+      !detail.error && raw.response != null && [el("h3", null, answered), rawText(call.span_id, "response")],
     ];
   }
   const source = { call: detail.call.span_id, of: /** @type {const} */ ("input") };

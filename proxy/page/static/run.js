@@ -9,6 +9,7 @@
 import { latest } from "./api.js";
 import { cachedShare } from "./conversations.js";
 import { announce, el, fill, Screen, throttle } from "./dom.js";
+import { failedLink } from "./failures.js";
 import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { markBar, marked, toggleMark } from "./marks.js";
@@ -97,11 +98,12 @@ class Run extends Screen {
     const { run, parent_run: parent, steps, complete, too_deep: tooDeep } = this.answer;
     const all = steps[0]?.branch ?? run;
     const others = complete ? all.calls - run.calls : 0;
-    /** @type {[string, any, string?][]} */
+    /** @type {[string, any, any?][]} */
     const sums = [
       ["took", duration(run.duration_ms), run.open ? "so far" : ""],
+      ...spentSums(run.time),
       ["calls", exact(all.calls)],
-      ["tools", exact(all.tools), all.tool_errors ? `${exact(all.tool_errors)} failed` : ""],
+      ["tools", exact(all.tools), failedLink(all.tool_errors, { run: this.number })],
       ["errors", all.errors ? el("button", { class: "bad", title: "Show the next one (e)", onclick: () => this.toFailed() }, exact(all.errors)) : "0"],
       ["in", count(all.prompt_tokens), cachedShare(all)],
       ["out", count(all.completion_tokens)],
@@ -113,9 +115,9 @@ class Run extends Screen {
       this.head,
       el("h2", null, line(run.preview) || `Run ${run.run}`),
       el("p", { class: "dim" }, [line(run.client), run.open ? "still open" : run.ended_by && `ended: ${line(run.ended_by).replaceAll("_", " ")}`, moment(run.start_time)].filter(Boolean).join(" · "),
-        run.conversation != null && [" · ", el("a", { href: link(["conversations", run.conversation, "timeline"]) }, `conversation #${run.conversation}`)],
+        run.conversation != null && [" · ", el("a", { href: link(["conversations", run.conversation, "timeline"]) }, `conversation #${run.conversation}`), run.run_place != null && `, run ${run.run_place} of ${run.runs}`],
         parent != null && [" · started by ", el("a", { href: link(["runs", parent]) }, `run ${parent}`)]),
-      el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, ` ${more}`))))),
+      el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, " ", more))))),
     );
     fill(this.end, tooDeep > 0 && `${plural(tooDeep, "step")} more ${tooDeep === 1 ? "has" : "have"} no place in the tree, and ${tooDeep === 1 ? "is" : "are"} in no sum: too deep. `, complete ? "The row of a branch has the sums of all that is below it. The time of a tool is an upper bound: from the answer that calls it to the request with its result."
       : `These are the first ${plural(steps.length, "step")}, and the sums are of these.`);
@@ -182,11 +184,18 @@ class Run extends Screen {
   }
 }
 
+/** Where the time went. @param {any} time @returns {[string, any, any?][]} */
+function spentSums({ model_ms: model, tools_ms: tools, longest }) {
+  if (!longest) return [];
+  return [["model", duration(model)], ["tools took", duration(tools)],
+    ["longest step", duration(longest.duration_ms), el("a", { href: link(["calls", longest.span_id]) }, line(longest.what) || "call")]];
+}
+
 /** What a branch comes to. @param {any} step @param {number | null} run another run, which the branch is */
-function branchWords({ branch }, run) {
-  /** @type {[string, any, string?][]} */
+function branchWords({ branch, run: own }, run) {
+  /** @type {[string, any, any?][]} */
   const sums = [
-    ["calls", exact(branch.calls), branch.errors ? `${exact(branch.errors)} failed` : ""], ["tools", exact(branch.tools), branch.tool_errors ? `${exact(branch.tool_errors)} failed` : ""],
+    ["calls", exact(branch.calls), branch.errors ? `${exact(branch.errors)} failed` : ""], ["tools", exact(branch.tools), failedLink(branch.tool_errors, { run: own })],
     ["tokens in", exact(branch.prompt_tokens), cachedShare(branch)], ["tokens out", exact(branch.completion_tokens)], ["cost", costs(branch), costNotes(branch).join(", ")], ["took", duration(branch.duration_ms)],
   ];
   return [

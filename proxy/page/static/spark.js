@@ -12,16 +12,22 @@ import { fill, svg } from "./dom.js";
 import { change } from "./state.js";
 import { clock, day, exact, moment, plural } from "./words.js";
 
+const LABELS = 36; // pixels beside a tall chart, for the numbers of its lines
+
 /**
- * What the chart shows of an answer of `stats`.
+ * What the chart shows of an answer of `stats`: from the first call to the last one, and the range that is chosen.
  * @param {any} answer
  * @param {{ tall?: boolean, chosen?: { from: string | null, to: string | null } }} options
  */
 export function sparkData(answer, { tall = false, chosen }) {
-  const [from, to] = [Date.parse(answer.from), Date.parse(answer.to)];
+  const step = answer.step_seconds * 1000;
+  const seen = answer.buckets.filter((/** @type {any} */ one) => one.calls).map((/** @type {any} */ one) => Date.parse(one.time));
+  const ends = [Date.parse(chosen?.from ?? ""), Date.parse(chosen?.to ?? "")].filter((one) => one);
+  const from = Math.max(Date.parse(answer.from), Math.min(seen[0] ?? -Infinity, ...ends));
+  const to = Math.min(Date.parse(answer.to), Math.max(seen.at(-1) + step || Infinity, ...ends));
   return {
-    label: "Calls and errors over time", from, to, step: answer.step_seconds * 1000, tall,
-    buckets: answer.buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) })),
+    label: "Calls and errors over time", from, to, step, tall,
+    buckets: answer.buckets.map((/** @type {any} */ one) => ({ ...one, time: Date.parse(one.time) })).filter((/** @type {any} */ one) => one.time + step > from && one.time < to),
     chosen: chosen && (chosen.from || chosen.to)
       ? { from: Date.parse(chosen.from ?? "") || from, to: Date.parse(chosen.to ?? "") || to } : null,
   };
@@ -55,12 +61,17 @@ class Spark extends Chart {
 
   /** How wide a bucket is: all of them fill the chart. */
   get wide() {
-    return this.width / this.size();
+    return (this.width - this.left) / this.size();
+  }
+
+  /** Where the first bucket begins. */
+  get left() {
+    return this.figures.tall ? LABELS : 0;
   }
 
   helping = () => "Arrow keys move, with Shift they choose a range. Enter takes it, Escape leaves it.";
   /** @param {number} x */
-  find = (x) => Math.max(0, Math.min(this.size() - 1, Math.floor(x / this.wide)));
+  find = (x) => Math.max(0, Math.min(this.size() - 1, Math.floor((x - this.left) / this.wide)));
   /** @param {number} at */
   time = (at) => this.start + at * this.figures.step;
 
@@ -87,27 +98,26 @@ class Spark extends Chart {
     const height = tall ? 150 : 44;
     const foot = tall ? 18 : 0;
     const room = height - foot;
-    const { wide } = this;
+    const { wide, left } = this;
     this.places = new Map(buckets.map((/** @type {any} */ one) => [Math.floor((one.time - this.start) / step), one]));
     const most = Math.max(1, ...buckets.map((/** @type {any} */ one) => one.calls));
     const high = (/** @type {number} */ amount) => (amount > 0 ? Math.max(2, (amount / most) * (room - 6)) : 0);
     const shapes = [...this.places].filter(([at]) => at >= 0 && at < this.size()).flatMap(([at, one]) => {
-      const x = at * wide;
+      const x = left + at * wide;
       const width = Math.max(1, wide - (wide > 4 ? 1 : 0));
       const column = (/** @type {string} */ name, /** @type {number} */ amount) =>
         amount > 0 && svg("rect", { x, y: room - high(amount), width, height: high(amount), fill: `url(#${this.own}-${name})` });
       return [column("a", one.calls), column("error", one.errors)];
     });
     const lines = tall ? [0, ...steps(most, 3)] : [];
-    const pick = chosen && [(chosen.from - this.start) / step, (chosen.to - this.start) / step].map((one) => one * wide);
+    const pick = chosen && [(chosen.from - this.start) / step, (chosen.to - this.start) / step].map((one) => left + one * wide);
     this.range = svg("rect", { class: "range", y: 0, height: room });
     this.cursor = svg("rect", { class: "cursor", y: 0, width: wide, height: room });
     fill(this.plot, svg(
       "svg", { width: this.width, height, "aria-hidden": "true" }, patterns(this.own, ["a", "error"]),
-      lines.map((line) => [svg("path", { class: "grid", d: `M0 ${room - high(line)}H${this.width}` })]),
+      lines.map((line) => [svg("path", { class: "grid", d: `M${left} ${room - high(line)}H${this.width}` }), svg("text", { class: "tick", x: left - 6, y: room - high(line) + 4, "text-anchor": "end" }, brief(line))]),
       pick && svg("rect", { class: "chosen", x: pick[0], y: 0, width: Math.max(1, pick[1] - pick[0]), height: room }),
-      shapes, svg("path", { class: "axis", d: `M0 ${room - 0.5}H${this.width}` }), this.range, this.cursor,
-      lines.map((line) => svg("text", { class: "tick over", x: 2, y: room - high(line) - 3 }, brief(line))),
+      shapes, svg("path", { class: "axis", d: `M${left} ${room - 0.5}H${this.width}` }), this.range, this.cursor,
       tall && this.times(room),
     ));
     this.mark();
@@ -124,20 +134,20 @@ class Spark extends Chart {
     const words = (/** @type {number} */ time) => (step >= 86400e3 ? day(time) || "today" : clock(time).slice(0, -3));
     const marks = [];
     for (let time = Math.ceil((from - zone) / step) * step + zone; time < to; time += step) {
-      const x = ((time - from) / (to - from)) * width;
+      const x = this.left + ((time - from) / (to - from)) * width;
       marks.push(svg("path", { class: "axis", d: `M${x} ${room}v4` }), x < this.width - 40 && svg("text", { class: "tick", x: x + 3, y: room + 13 }, words(time)));
     }
-    return marks.length ? marks : [svg("text", { class: "tick", x: 0, y: room + 13 }, words(from))];
+    return marks.length ? marks : [svg("text", { class: "tick", x: this.left, y: room + 13 }, words(from))];
   }
 
   mark() {
     if (!this.cursor || !this.range) return;
-    const { wide } = this;
+    const { wide, left } = this;
     const shown = this.anchor < 0 ? -1 : Math.min(this.at, this.anchor);
-    this.cursor.setAttribute("x", String(this.at * wide));
+    this.cursor.setAttribute("x", String(left + this.at * wide));
     this.cursor.setAttribute("visibility", this.at < 0 ? "hidden" : "visible");
     this.range.setAttribute("visibility", shown < 0 ? "hidden" : "visible");
-    this.range.setAttribute("x", String(Math.max(0, shown) * wide));
+    this.range.setAttribute("x", String(left + Math.max(0, shown) * wide));
     this.range.setAttribute("width", String((Math.abs(this.at - this.anchor) + 1) * wide));
   }
 

@@ -19,7 +19,7 @@ export function asked(detail) {
 /** @param {CallDetail} detail */
 export function answered(detail) {
   const shown = parts(detail, ["verdict", "sound", "ranking"]);
-  return shown.length || detail.answer.length || detail.error ? shown : body(detail, "response");
+  return shown.length || detail.answer.length || (detail.error && detail.call.kind !== "TOOL") ? shown : body(detail, "response");
 }
 
 /** @param {CallDetail} detail @param {"request" | "response"} part */

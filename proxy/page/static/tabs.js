@@ -4,7 +4,7 @@
  *   const tabs = tabBar("Parts of the call", panel, (name) => go(…))     what is done to open a tab
  *   tabs.element                          put it before the panel, which has an id
  *   tabs.list([{ name, words, href }])    which there are
- *   tabs.choose(name)                     which of them is open; gives its link
+ *   tabs.choose(name, hasTexts)           which of them is open; gives its link
  */
 import { el, fill } from "./dom.js";
 import { formattedToggle } from "./messages.js";
@@ -26,8 +26,10 @@ export function tabBar(label, panel, open) {
   };
   const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": label, onkeydown: turn });
 
+  const formattable = formattedToggle();
+
   return {
-    element: el("div", { class: "tab-bar" }, tabs, formattedToggle()),
+    element: el("div", { class: "tab-bar" }, tabs, formattable),
 
     /** @param {{ name: string, words: string, href: string }[]} shown */
     list(shown) {
@@ -42,9 +44,10 @@ export function tabBar(label, panel, open) {
       }, words)));
     },
 
-    /** @param {string} name */
-    choose(name) {
+    /** @param {string} name @param {boolean} [hasTexts] which may be shown formatted */
+    choose(name, hasTexts = true) {
       at = names.indexOf(name);
+      formattable.hidden = !hasTexts;
       [...tabs.children].forEach((tab, place) => {
         tab.setAttribute("aria-selected", String(place === at));
         tab.setAttribute("tabindex", place === at ? "0" : "-1");

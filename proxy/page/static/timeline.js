@@ -11,9 +11,10 @@
  */
 import { chart, key } from "./charts.js";
 import { el } from "./dom.js";
+import { outcome } from "./icons.js";
 import "./lanes.js";
 import { link } from "./state.js";
-import { costs, count, cut, duration, exact, line, plural } from "./words.js";
+import { costs, count, cut, duration, exact, line, plural, seconds } from "./words.js";
 
 const MAX_LANES = 24;
 const MAX_NESTED = 8; // agents below one another; deeper ones stand beside the deepest
@@ -95,10 +96,10 @@ function inLanes(bars) {
 function shape(one) {
   const isTool = one.kind === "TOOL";
   const isBad = one.status === "ERROR";
-  const name = isBad && !isTool ? line(one.outcome ?? "error").replaceAll("_", " ") : line(one.what) || (isTool ? "tool" : "");
+  const name = isBad && !isTool ? outcome(one).words : line(one.what) || (isTool ? "tool" : "");
   return {
     start: one.start_ms, end: Math.max(one.start_ms, one.end_ms), first: one.ttft_ms == null ? null : one.start_ms + one.ttft_ms,
-    kind: isBad ? "error" : isTool ? "tool" : "a", words: `${isBad ? "✗ " : ""}${cut(name, 32)}`.trim(), bar: one,
+    kind: isBad ? "error" : isTool ? "tool" : "a", words: `${isBad ? "✗ " : ""}${cut(name, 32)}`.trim(), took: seconds(one.end_ms - one.start_ms), bar: one,
   };
 }
 
@@ -162,6 +163,22 @@ export function tokenWords(one) {
   ].filter(Boolean).join(", ");
 }
 
+/** A run by its place in its conversation; its number is the title. @param {number} number @param {any} run */
+export function runLink(number, run) {
+  return el("a", { class: "dim", href: link(["runs", number]), title: `run ${number}` }, run?.run_place == null ? `run ${number}` : `run ${run.run_place} of ${run.runs}`);
+}
+
+/** How long models and tools took. @param {any[]} runs */
+export function spentWords(runs) {
+  const sum = (/** @type {string} */ name) => runs.reduce((all, { time }) => all + time[name], 0);
+  return runs.length > 0 && `model ${duration(sum("model_ms"))} · tools ${duration(sum("tools_ms"))}`;
+}
+
+/** Where the time of a run went, and its longest step. @param {any} time */
+function timeWords({ model_ms: model, tools_ms: tools, longest }) {
+  return [`model ${duration(model)}`, tools > 0 && `tools ${duration(tools)}`, longest && tools > 0 && `longest: ${longest.kind === "TOOL" ? "" : "the answer to "}${cut(line(longest.what) || "call", 60)} ${duration(longest.duration_ms)}`].filter(Boolean).join(" · ");
+}
+
 /** @param {any} one a bar of the API */
 function barWords(one) {
   const took = one.end_ms - one.start_ms;
@@ -170,7 +187,7 @@ function barWords(one) {
   }
   return [
     line(one.model ?? one.name), line(one.what), `${duration(took)}${one.ttft_ms == null ? "" : `, first output after ${duration(one.ttft_ms)}`}`, tokenWords(one),
-    one.status === "ERROR" ? line(one.outcome ?? "error").replaceAll("_", " ") : line(one.finish_reason),
+    one.status === "ERROR" ? outcome(one).words : line(one.finish_reason),
     one.tools?.length ? `→ ${one.tools.map(line).join(", ")}` : "",
   ].filter(Boolean).join(" · ");
 }
@@ -203,13 +220,14 @@ function section(block, run, bars) {
   const calls = block.bars.filter((one) => one.bar.kind !== "TOOL");
   const tools = block.bars.length - calls.length;
   const cost = sumCosts(calls.map((one) => one.bar));
-  const number = block.run == null ? null : [el("a", { href: link(["runs", block.run]) }, `run ${block.run}`), " · "];
+  const number = block.run == null ? null : [runLink(block.run, run), " · "];
   const sums = [duration(block.end - block.start), plural(calls.length, "call"), tools && plural(tools, "tool"), cost.cost_usd != null && costs(cost), run?.open && "still open"];
   const callOf = new Map(bars.map((one) => [one.span_id, one]));
   const to = (/** @type {any} */ { bar }) => link(["calls", (bar.kind === "TOOL" ? caller(bar, block, callOf) : bar).span_id]);
   return el(
     "section", { class: "block" },
     el("h3", null, el("span", { class: "tag" }, title), asked && el("span", { class: "asked" }, asked), el("span", { class: "sums" }, number, sums.filter(Boolean).join(" · "))),
+    run?.time.longest && !block.part && el("p", { class: "dim spent" }, timeWords(run.time)),
     chart("spantap-lanes", {
       label: `${title}: ${plural(block.bars.length, "bar")} over time`, bars: block.bars, rows: block.rows, boxes: block.boxes,
       tell: (/** @type {any} */ { bar, start }) => `${barWords(bar)} · ${start > block.start ? `${duration(start - block.start)} after the start` : "at the start"}`,
@@ -219,7 +237,7 @@ function section(block, run, bars) {
         rows: block.bars.map((one) => [
           duration(one.start - block.start), el("a", { href: to(one) }, line(one.bar.kind === "TOOL" ? one.bar.name : (one.bar.model ?? one.bar.name)) || "call"), line(one.bar.what),
           `${one.bar.kind === "TOOL" ? "≤ " : ""}${duration(one.end - one.start)}`, duration(one.bar.ttft_ms), exact(one.bar.prompt_tokens), exact(one.bar.cached_tokens),
-          exact(one.bar.completion_tokens), costs(sumCosts([one.bar])), line(one.bar.status === "ERROR" ? (one.bar.outcome ?? "error") : (one.bar.finish_reason ?? "–")),
+          exact(one.bar.completion_tokens), costs(sumCosts([one.bar])), one.bar.status === "ERROR" ? outcome(one.bar).words : line(one.bar.finish_reason ?? "–"),
         ]),
       }),
     }),

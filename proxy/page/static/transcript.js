@@ -14,9 +14,10 @@
  */
 import { get } from "./api.js";
 import { el, fill } from "./dom.js";
+import { outcome } from "./icons.js";
 import { message, release } from "./messages.js";
 import { link } from "./state.js";
-import { tokenWords } from "./timeline.js";
+import { runLink, tokenWords } from "./timeline.js";
 import { clock, duration, line, plural } from "./words.js";
 
 const PAGE = 20;
@@ -51,8 +52,6 @@ export function transcript(number, after) {
   let agents = [];
   /** @type {SubAgent[]} */
   let subs = [];
-  /** @type {Map<string, string>} the tools by the ids of their calls */
-  const names = new Map();
   /** @type {Map<number, any>} */
   let runs = new Map();
   let next = after;
@@ -88,14 +87,10 @@ export function transcript(number, after) {
   const add = (turn) => {
     told.add(turn.span_id);
     const bar = bars.get(turn.span_id);
-    // Clients may count from 0 in each agent: an id holds within its run alone.
-    const name = (/** @type {any} */ id) => `${bar?.run} ${id}`;
-    for (const head of turn.new) if (head.role === "tool") head.name ??= names.get(name(head.tool_call_id)) ?? null;
-    for (const head of [...turn.new, ...turn.answer]) for (const call of head.tool_calls) names.set(name(call.id), call.name);
     if (bar) list.append(...between(bar));
     if (bar && bar.run !== lastRun && level(bar) === 0) {
       const run = runs.get(bar.run);
-      if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, turn.turn == null ? "run" : `turn ${turn.turn}`), line(run?.preview), el("a", { class: "dim", href: link(["runs", bar.run]) }, `run ${bar.run}`))));
+      if (bar.run != null) list.append(el("li", { class: "run-head" }, el("h3", null, el("span", { class: "tag" }, turn.turn == null ? "run" : `turn ${turn.turn}`), line(run?.preview), runLink(bar.run, run))));
       lastRun = bar.run;
     }
     list.append(el("li", { class: `turn level-${bar ? level(bar) : 0}` }, turnView(turn, bar, Boolean(bar) && level(bar) > 0)));
@@ -154,7 +149,7 @@ function turnView(turn, bar, isBelow = false) {
     "article", { class: "card" },
     el("h4", null, isBelow && el("span", null, "sub-agent"), el("a", { href: link(["calls", turn.span_id]) }, "call ", el("code", null, turn.span_id.slice(0, 8))),
       el("span", { class: "dim" }, [turn.turn != null && `turn ${turn.turn}`, clock(turn.start_time), duration(turn.duration_ms), bar && line(bar.model), bar && tokenWords(bar)].filter(Boolean).join(" · ")),
-      bar?.status === "ERROR" && el("span", { class: "tag error" }, `✗ ${line(bar.outcome ?? "error").replaceAll("_", " ")}`)),
+      bar?.status === "ERROR" && el("span", { class: "tag error" }, `✗ ${outcome(bar).words}`)),
     el("ul", { class: "messages" }, heads("input", turn.new), heads("answer", turn.answer)),
     !turn.new.length && !turn.answer.length && el("p", { class: "nothing" }, "Nothing of what was said is recorded."),
   );

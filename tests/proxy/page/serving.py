@@ -45,6 +45,7 @@ _NAMES = [
         ("conversations/[^/]+", "conversation"),
         ("conversations/[^/]+/transcript", "transcript"),
         ("conversations/[^/]+/context", "context"),
+        ("failures", "failures"),
         ("groups", "groups"),
         ("runs/[^/]+", "run_tree"),
         ("stats", "stats"),
