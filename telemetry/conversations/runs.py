@@ -104,6 +104,8 @@ class Runs:
         self.ended = dict.fromkeys(ENDINGS, 0)
         self._held_bytes = 0
         self._prompts = WaitingPrompts(Digests(b""))
+        # Runs of sub-agents whose calls have all failed, by the span ids of their tool calls.
+        self._tried: dict[str, Run] = {}
 
     def __len__(self) -> int:
         """Count the runs that are open."""
@@ -147,7 +149,7 @@ class Runs:
 
         A call that continues one of an open run is in that run, unless the user said something new
         or another call continued from there before: then it begins a new run. A failed call
-        ends no run, because it is tried again.
+        ends no run, because it is tried again; the first call of a sub-agent begins one for that.
 
         The caller of this method calls :meth:`end` for each run that is over.
 
@@ -181,6 +183,8 @@ class Runs:
             ended.append(EndedRun(before, EndedBy.IDLE))
             before = None
         results = () if before is None else _find_results(messages, before, continuation)
+        if before is not None and results:
+            self._prompts.answer(before, [tool for tool, _ in results], exchange.start_ns)
         run, parent = before, None
         if before is not None and continuation.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
@@ -192,14 +196,35 @@ class Runs:
         )
         if run is None and begins:
             parent = self._prompts.find(
-                messages, caller, exchange.start_ns, self._open, keeps=failed
+                messages, caller, exchange.start_ns, self._open, self._tried, keeps=failed
             )
             if parent is not None:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
-        if run is None and calls and (results or not _is_forced(exchange)):
+                run = self._tried.get(parent[1])  # a sub-agent that tries again
+        if run is None and (
+            (parent is not None and failed) or (calls and (results or not _is_forced(exchange)))
+        ):
             run = self._begin(exchange, continuation, parent)
+        if run is not None and run.parent_span_id is not None:
+            self._note_try(run, run.parent_span_id, messages, caller, failed=failed)
         is_last = run is not None and done.is_last
         return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
+
+    def _note_try(
+        self, run: Run, tool_id: str, messages: Sequence[Message], caller: bytes, *, failed: bool
+    ) -> None:
+        """Note how a call of a sub-agent ended: one whose first call failed tries again."""
+        if failed and not run.calls:
+            self._drop_tried()
+            self._tried[tool_id] = run
+        elif not failed and self._tried.get(tool_id) is run:
+            del self._tried[tool_id]
+            self._prompts.drop(messages, caller, tool_id)
+
+    def _drop_tried(self) -> None:
+        """Drop runs that were never kept open: their first call has no span."""
+        if len(self._tried) > len(self._open) + MAX_UNHELD:
+            self._tried = {one: run for one, run in self._tried.items() if run.number in self._open}
 
     def _begin(
         self, exchange: Exchange, continuation: Continuation, parent: tuple[Run, str] | None
@@ -317,9 +342,11 @@ class Runs:
 
     def forget(self, number: int) -> None:
         """Forget a run. A run of which somebody deleted a span gets no agent span."""
-        if self._open.pop(number, None) is not None:
+        if (run := self._open.pop(number, None)) is not None:
             self._held_bytes -= self._bytes.pop(number)
             del self._touched_ns[number]
+            if run.parent_span_id is not None and self._tried.get(run.parent_span_id) is run:
+                del self._tried[run.parent_span_id]
         self._usages.pop(number, None)
         self._prompts.forget(number)
 

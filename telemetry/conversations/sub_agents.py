@@ -4,6 +4,9 @@ A sub-agent is a conversation that begins with a text that an agent wrote into t
 tool call of the same caller, while that call waits for its result. If several calls have one text,
 each gets one conversation, in their order. A conversation that its client names may be one too.
 
+A tool that starts its sub-agent in the background answers at once, and its agent may be done before
+the sub-agent's first call ends. So a call waits on for :data:`LAUNCH_NS` after its result.
+
 A sub-agent starts only after the answer that called its tool has ended. A conversation that begins
 with the user's own question to the agent or its parent is not a sub-agent: tools often receive that
 question verbatim, and somebody else may ask the same meanwhile.
@@ -25,6 +28,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from codec.agent_code import CODE_TOOL, find_delegations
 from codec.history_items import USER, ItemKind, list_history_items
@@ -67,6 +71,13 @@ MAX_LAST_MESSAGES: Final = 16
 MAX_QUESTIONS: Final = 16
 """How many of the user's texts in a request are kept as those that start no sub-agent."""
 
+LAUNCH_NS: Final = 1_000_000_000
+"""How long after the result of its tool a sub-agent may begin. Claude Code sends both requests
+within 30 ms."""
+
+MAX_ANSWERED: Final = 1_024
+"""How many tool calls with a result are remembered for that, the newest ones, in some 1 MB."""
+
 _CREWAI_TASK: Final = re.compile(
     r"Current Task: (.*?)\n\nThis is the expected criteria for your final answer: ", re.DOTALL
 )
@@ -85,6 +96,8 @@ class WaitingPrompts:
         self._prompts: OrderedDict[bytes, deque[tuple[int, str]]] = OrderedDict()
         self._calls = 0  # of all prompts
         self._questions: dict[int, set[bytes]] = {}  # what users said first, by run
+        # The run of a tool call, when the answer that made it ended, and when its result came.
+        self._answered: OrderedDict[str, tuple[Run, int, int]] = OrderedDict()
 
     def __len__(self) -> int:
         """Count the texts."""
@@ -143,12 +156,25 @@ class WaitingPrompts:
             _, oldest = self._prompts.popitem(last=False)
             self._calls -= len(oldest)
 
+    def answer(self, run: Run, tools: Iterable[WaitingTool], at_ns: int) -> None:
+        """Note that a request, which began at a time, brings the results of tool calls of a run."""
+        if not self._prompts:
+            return
+        known = None
+        for tool in tools:
+            if tool.arguments is None or len(tool.arguments) >= MIN_PROMPT_CHARS:
+                known = known or replace(run, tools=[], asked=None, answered=None, usage=b"")
+                self._answered[tool.span_id] = (known, tool.start_ns, at_ns)
+        while len(self._answered) > MAX_ANSWERED:
+            self._answered.popitem(last=False)
+
     def find(
         self,
         messages: Sequence[Message],
         caller: bytes,
         begin_ns: int,
         open_runs: Mapping[int, Run],
+        tried: Mapping[str, Run],
         *,
         keeps: bool,
     ) -> tuple[Run, str] | None:
@@ -159,36 +185,79 @@ class WaitingPrompts:
             caller: a digest of the caller; empty for an unknown one.
             begin_ns: when the call began.
             open_runs: the open runs by their numbers.
+            tried: the runs of sub-agents whose calls have all failed, by the span ids of their tool
+                calls. What began before such a call had failed is another sub-agent.
             keeps: the call failed and will be tried again, so the tool call waits on.
 
         Returns:
-            The run, and the span id of the tool call; ``None`` for nothing.
+            The run, which may be over, and the span id of the tool call; ``None`` for nothing.
         """
-        if not self._prompts or not caller:
+        key = self._find_key(messages, caller) if self._prompts and caller else None
+        waiting = () if key is None else self._prompts.get(key, ())
+        if key is None or not waiting:
             return None
+        left: list[tuple[int, str]] = []
+        found = None
+        for entry in waiting:
+            number, span_id = entry
+            if found is not None or (
+                span_id in tried and begin_ns < tried[span_id].end_ns
+            ):  # not this one
+                left.append(entry)
+                continue
+            known = self._find_tool(open_runs.get(number), span_id, begin_ns)
+            if known is None:
+                continue
+            run, start_ns, tool = known
+            if begin_ns < start_ns:
+                return None  # the other tool calls are newer still
+            if tool is not None:
+                tool.has_agent = True
+            found = (run, span_id)
+            if keeps:
+                left.append(entry)
+        self._put(key, left)
+        return found
+
+    def drop(self, messages: Sequence[Message], caller: bytes, span_id: str) -> None:
+        """Let a tool call wait no more, because its sub-agent's request had an answer at last."""
+        key = self._find_key(messages, caller)
+        if key is not None and key in self._prompts:
+            self._put(key, [entry for entry in self._prompts[key] if entry[1] != span_id])
+
+    def _find_key(self, messages: Sequence[Message], caller: bytes) -> bytes | None:
+        """Find the digest of the text with which a request begins; ``None`` if it is too short."""
         text = _find_first_text(messages)
         if text is not None and (delegated := find_delegated_task(text)) is not None:
             text = f"{delegated[1]}\0{delegated[0]}"
         elif text is None or len(text) < MIN_PROMPT_CHARS:
             return None
-        key = self._digest(caller, text)
-        waiting = self._prompts.get(key, deque())
-        found = None
-        while waiting and found is None:
-            number, span_id = waiting[0]
-            run = open_runs.get(number)
-            tools = [] if run is None else [one for one in run.tools if one.span_id == span_id]
-            if tools and begin_ns < tools[0].start_ns:
-                return None  # the other tool calls are newer still
-            if run is not None and tools:
-                tools[0].has_agent = True
-                found = (run, span_id)
-            if found is None or not keeps:
-                waiting.popleft()
-                self._calls -= 1
-        if not waiting:
-            self._prompts.pop(key, None)
-        return found
+        return self._digest(caller, text)
+
+    def _find_tool(
+        self, run: Run | None, span_id: str, begin_ns: int
+    ) -> tuple[Run, int, WaitingTool | None] | None:
+        """Find the run of a tool call that waits for its sub-agent, and when its answer ended.
+
+        The tool call itself is ``None`` if its result has come.
+        """
+        for tool in () if run is None else run.tools:
+            if run is not None and tool.span_id == span_id:
+                return run, tool.start_ns, tool
+        if span_id not in self._answered:
+            return None
+        known, start_ns, answered_ns = self._answered[span_id]
+        return None if begin_ns > answered_ns + LAUNCH_NS else (run or known, start_ns, None)
+
+    def _put(self, key: bytes, calls: Sequence[tuple[int, str]]) -> None:
+        """Let only these of the tool calls that wait with a text wait on."""
+        waiting = self._prompts[key]
+        self._calls -= len(waiting) - len(calls)
+        if calls:
+            waiting.clear()
+            waiting.extend(calls)
+        else:
+            del self._prompts[key]
 
     def _digest(self, caller: bytes, text: str) -> bytes:
         return self._digests.make(caller + text.encode("utf-8", "surrogatepass"))

@@ -112,8 +112,8 @@ class RunRows:
         step, now_ns = followed.step, row.recorded_ns
         rows: list[SpanRow] = []
         changed: dict[int, bytes | None] = {}
-        if step.parent is not None:  # the tool call has a sub-agent now
-            changed[step.parent[0].number] = self._runs.save(step.parent[0], keeps=True)
+        if step.parent is not None and (above := self._runs.find(step.parent[0].number)):
+            changed[above.number] = self._runs.save(above, keeps=True)  # its tool has a sub-agent
         if step.answered_in is not None and step.results:
             rows += self._make_tool_rows(step, exchange, span, now_ns)
         if step.run is not None:

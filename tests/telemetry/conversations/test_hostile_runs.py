@@ -181,14 +181,46 @@ def delegate(*ids: str) -> dict[str, Any]:
 
 
 def test_a_sub_agent_whose_first_call_failed_is_below_its_tool(agents: Agents) -> None:
-    """The call that failed, and the one that tried again."""
+    """It has a run with all attempts, though only one of them has an answer; the next is not it."""
     first = agents.call(user("Where?"), said=delegate("call_a"))
-    failed = agents.call(user(PROMPT), said=None)
-    again = agents.call(user(PROMPT), said=answer("In main"))
+    tried = [agents.call(user(PROMPT), said=None) for _ in range(3)]
+    tried.append(agents.call(user(PROMPT), said=answer("In main")))
     other = agents.call(user(PROMPT), said=answer("In main"))
+    [agent] = agents.see_kind("AGENT")
+    assert agent.span.parent_span_id == derive_span_id(first, "tool 0")
+    assert agent.metadata["calls"] == 4
+    seen = {one.span.span_id: one for one in agents.see()}
+    assert {seen[one].span.parent_span_id for one in tried} == {agent.span.span_id}
+    assert [seen[one].columns.link_rule for one in tried] == [None, "retry", "retry", "retry"]
+    assert len({seen[one].span.trace_id for one in (first, *tried)}) == 1
+    assert seen[other].span.parent_span_id is None
+    assert not agents.service.conversations.runs._tried
+
+
+def test_sub_agents_with_one_prompt_that_fail_at_once_try_again_each(agents: Agents) -> None:
+    """Which attempt repeats which is not known; each tool has one failure and one answer."""
+    first = agents.call(user("Where?"), said=delegate("call_a", "call_b"), at=0)
+    failed = [agents.call(user(PROMPT), said=None, at=2 + n / 10) for n in range(2)]
+    again = [agents.call(user(PROMPT), said=answer("In main"), at=5 + n / 10) for n in range(2)]
+    other = agents.call(user(PROMPT), said=answer("In main"), at=9)
     parents = {one.span.span_id: one.span.parent_span_id for one in agents.see()}
-    tool_id = derive_span_id(first, "tool 0")
-    assert [parents[one] for one in (failed, again, other)] == [tool_id, tool_id, None]
+    assert [parents[parents[one] or ""] for one in (*failed, *again)] == 2 * [
+        derive_span_id(first, "tool 0"),
+        derive_span_id(first, "tool 1"),
+    ]
+    assert parents[other] is None
+
+
+def test_a_sub_agent_that_never_got_an_answer_has_a_run(agents: Agents) -> None:
+    """It ends when it rested, below its tool; a tool that failed once takes no other call."""
+    first = agents.call(user("Where?"), said=delegate("call_a"))
+    agents.call(user(PROMPT), said=None)
+    agents.now_ns += 2 * RUN_IDLE_SECONDS * SECOND_NS
+    agents.service.commit()
+    agent, _ = sorted(agents.see_kind("AGENT"), key=lambda one: one.span.parent_span_id is None)
+    assert agent.span.parent_span_id == derive_span_id(first, "tool 0")
+    assert agent.metadata["ended_by"] == "idle"
+    assert not agents.service.conversations.runs._tried
 
 
 def test_prompts_that_come_again_and_again_are_few(agents: Agents) -> None:

@@ -234,3 +234,33 @@ def test_a_sub_agent_is_of_the_same_caller(agents: Agents) -> None:
     other = agents.call(user(PROMPT), said=answer("?"), key="sk-bob-000000000002")
     [one] = [one for one in agents.see() if one.span.span_id == other]
     assert one.span.parent_span_id is None
+
+
+@pytest.mark.parametrize(("at", "is_below"), [(2.02, True), (2.98, True), (3.1, False)])
+def test_a_sub_agent_may_begin_with_the_result_of_its_tool(
+    agents: Agents, at: float, *, is_below: bool
+) -> None:
+    """A tool that starts it in the background answers at once; the agent may be done before it."""
+    told = delegate("call_a")
+    first = agents.call(user("Where?"), said=told, at=0)
+    agents.call(user("Where?"), told, result("call_a", "launched"), said=answer("Wait"), at=2)
+    assert len(agents.see_kind("AGENT")) == 1
+    inner = calls("call_x")
+    child = agents.call(user(PROMPT), said=inner, at=at)
+    agents.call(user(PROMPT), inner, result("call_x"), said=answer("In main"), at=6)
+    spans = {one.span.span_id: one for one in agents.see()}
+    below, above = spans[derive_span_id(child, "run")], spans[derive_span_id(first, "run")]
+    tool_id = derive_span_id(first, "tool 0")
+    assert below.span.parent_span_id == (tool_id if is_below else None)
+    assert (below.span.trace_id == above.span.trace_id) == is_below
+    assert not agents.service.conversations.runs._open
+
+
+def test_a_tool_with_a_result_has_one_sub_agent(agents: Agents) -> None:
+    """Who says the same a moment later is somebody else."""
+    told = delegate("call_a")
+    first = agents.call(user("Where?"), said=told, at=0)
+    agents.call(user("Where?"), told, result("call_a", "launched"), said=calls("call_b"), at=2)
+    asked = [agents.call(user(PROMPT), said=answer("Yes"), at=2.1 + n / 10) for n in range(2)]
+    parents = {one.span.span_id: one.span.parent_span_id for one in agents.see()}
+    assert [parents[one] for one in asked] == [derive_span_id(first, "tool 0"), None]
