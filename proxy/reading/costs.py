@@ -34,6 +34,9 @@ NEWEST_ROWS: Final = 20_000
 
 _NO_USAGE: Final = "no_usage"
 
+_DEFAULT: Final = "default"
+"""The name of the upstream that ``SPANTAP_UPSTREAM`` names, without a table."""
+
 _ASK_UNPRICED: Final = (ask_known("cost_gap"), ask_word("cost_gap", _NO_USAGE, is_not=True))
 """The conditions of calls whose cost is unknown for want of a price."""
 
@@ -52,7 +55,7 @@ class Gap(NamedTuple):
 
     Attributes:
         why: in words.
-        mend: what gives it a cost; empty if nothing does.
+        mend: what gives it a cost, as a line of the settings' file; empty if nothing does.
     """
 
     why: str
@@ -70,7 +73,17 @@ def explain_gap(gap: str, model: str | None, upstream: str | None) -> Gap:
     if gap == "unpriced_tool":
         rates += ", and web_search by the thousand"
     of = f"model = {name}, " if model else ""
-    return Gap(words, f"write a [[price]] table with {of}{rates} into the settings' file")
+    price = f"a [[price]] table with {of}{rates}"
+    if gap == "unknown_provider":
+        table = (
+            "an [[upstream]] table" if upstream in {None, _DEFAULT} else "its [[upstream]] table"
+        )
+        return Gap(
+            words,
+            f'write provider = "anthropic", or whose prices it has, into {table}; or {price} into'
+            " the settings' file",
+        )
+    return Gap(words, f"write {price} into the settings' file")
 
 
 class Gaps:

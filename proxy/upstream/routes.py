@@ -78,6 +78,31 @@ class Upstream:
                     return self.base_path + target[len(once) :]
         return self.base_path + target
 
+    def strip(self, target: str) -> str:
+        """Make the target at the upstream from a client's target that begins with the prefix.
+
+        If the prefix is the whole path, the upstream's path is whole as well: no slash comes behind
+        it.
+
+        >>> Upstream(name="a", origin=URL("http://h"), base_path="/x", prefix="/p").strip("/p?x=1")
+        '/x?x=1'
+        """
+        rest = target[len(self.prefix) :]
+        return self.join(rest if rest[:1] == "/" or self.base_path else f"/{rest}")
+
+    def describe(self) -> str:
+        """Say where a call to the provider's own API goes, an example of a path."""
+        path = EXAMPLES[self._find_owner()]
+        asked = self.prefix if self.prefix.endswith(path) else self.prefix + path
+        return f"{asked} goes to {self.origin}{self.strip(asked)}"
+
+    def _find_owner(self) -> Owner:
+        """Find whose API it has; that of OpenAI stands for all that are alike."""
+        provider = find_provider(self.provider, self.origin.host)
+        if provider == Owner.GOOGLE.value and self.base_path:
+            return Owner.OPENAI  # Google has OpenAI's API under a path
+        return next((owner for owner in Owner if owner.value == provider), Owner.OPENAI)
+
 
 class Route(NamedTuple):
     """An upstream and the target there."""
@@ -114,11 +139,7 @@ class UpstreamTable:
 
     def describe(self) -> Iterator[str]:
         """Say for each where a path goes, and how many the catalogue adds."""
-        for upstream in self._upstreams:
-            joined = f"{upstream.origin}{upstream.join('/v1/chat/completions')}"
-            yield f"{upstream.prefix}/v1/chat/completions goes to {joined}"
-        for owner, upstream in self.owners.items():
-            yield f"{EXAMPLES[owner]} goes to {upstream.origin}{upstream.join(EXAMPLES[owner])}"
+        yield from (upstream.describe() for upstream in self)
         if self.catalogue:
             yield (
                 f"{len(self.catalogue)} providers have a prefix each, such as "
@@ -176,8 +197,7 @@ class UpstreamTable:
             if not prefix:
                 return Route(upstream, upstream.join(target))
             if target.startswith(prefix) and target[len(prefix) : len(prefix) + 1] in _BOUNDARIES:
-                rest = target[len(prefix) :]
-                return Route(upstream, upstream.join(rest if rest[:1] == "/" else "/" + rest))
+                return Route(upstream, upstream.strip(target))
         name = find_owner(target, asker)
         owner = self.owners.get(name) or self.owners[Owner.OPENAI]
         return Route(owner, owner.join(complete_target(target, name)))

@@ -11,7 +11,7 @@ from proxy.commands.check.findings import bad, good, note
 from proxy.configure import build_upstream_tls
 from proxy.errors import GatewayError
 from proxy.headers import Head, RequestChanges, request_headers
-from proxy.upstream.owners import EXAMPLES, LISTS, Owner
+from proxy.upstream.owners import LISTS, Owner
 from proxy.upstream.request import UpstreamRequest
 from telemetry.errors import ConfigurationError
 
@@ -71,9 +71,7 @@ async def _probe_all(settings: Settings, upstreams: UpstreamTable) -> list[Findi
     try:
         for upstream in upstreams:
             what, owner = f"upstream {upstream.name!r}", owners.get(id(upstream))
-            path = EXAMPLES[owner] if owner else _CHATS
-            joined = f"{upstream.origin}{upstream.join(path)}"
-            findings.append(good(what, f"{upstream.prefix}{path} goes to {joined}"))
+            findings.append(good(what, upstream.describe()))
             try:
                 if owner is None:
                     variable = variables.get(upstream.name)

@@ -54,8 +54,14 @@ def test_targets_are_appended_raw_and_v1_is_joined_once(url: str, target: str, j
     [
         ("/groq/v1/chat/completions", "groq", "/openai/v1/chat/completions"),
         ("/groq/openai/v1/chat/completions", "groq", "/openai/v1/chat/completions"),
-        ("/groq", "groq", "/openai/v1/"),
-        ("/groq?x=1", "groq", "/openai/v1/?x=1"),
+        ("/groq", "groq", "/openai/v1"),
+        ("/groq?x=1", "groq", "/openai/v1?x=1"),
+        ("/groq/", "groq", "/openai/v1/"),
+        ("/groq/eu", "groq-eu", "/"),
+        ("/groq/eu?x=1", "groq-eu", "/?x=1"),
+        ("/v1/messages", "whole", "/v1/messages"),
+        ("/v1/messages?beta=true", "whole", "/v1/messages?beta=true"),
+        ("/v1/messages/count_tokens", "whole", "/v1/messages/count_tokens"),
         ("/groq/eu/v1/models", "groq-eu", "/v1/models"),
         ("/groqx/v1/models", "default", "/groqx/v1/models"),
         ("/v1/models", "default", "/v1/models"),
@@ -68,9 +74,41 @@ def test_the_longest_prefix_of_whole_segments_wins_and_is_stripped(
     upstreams = table(
         UpstreamEntry(name="groq", prefix="/groq", url="https://g/openai/v1"),
         UpstreamEntry(name="groq-eu", prefix="/groq/eu/", url="https://eu"),
+        UpstreamEntry(name="whole", prefix="/v1/messages", url="https://w/v1/messages"),
     )
     route = upstreams.route(target)
     assert (route.upstream.name, route.target) == (name, joined)
+
+
+@pytest.mark.parametrize(
+    ("prefix", "url", "provider", "words"),
+    [
+        ("/a", "https://api.anthropic.com", None, "/a/v1/messages goes to {}/v1/messages"),
+        ("/a", "https://gate/v1", "anthropic", "/a/v1/messages goes to https://gate/v1/messages"),
+        ("/v1/messages", "https://gate/m", "anthropic", "/v1/messages goes to https://gate/m"),
+        (
+            "/g",
+            "https://generativelanguage.googleapis.com",
+            None,
+            "/g/v1beta/models/MODEL:generateContent goes to {}/v1beta/models/MODEL:generateContent",
+        ),
+        (
+            "/g",
+            "https://gate/openai",
+            "google",
+            "/g/v1/chat/completions goes to {}/v1/chat/completions",
+        ),
+        ("/o", "http://10.0.0.7:11434", "ollama", "/o/api/chat goes to {}/api/chat"),
+        ("", "https://gate/v1", "groq", "/v1/chat/completions goes to {}/chat/completions"),
+        ("", "https://gate", None, "/v1/chat/completions goes to {}/v1/chat/completions"),
+    ],
+)
+def test_where_calls_go_is_said_by_the_providers_own_path(
+    prefix: str, url: str, provider: str | None, words: str
+) -> None:
+    """In ``serve`` and ``check``; a path that is the prefix already is not written twice."""
+    entry = UpstreamEntry(name="a", prefix=prefix, url=url, provider=provider)
+    assert next(table(entry).describe()) == words.format(url)
 
 
 def test_a_table_without_prefix_is_the_default() -> None:
