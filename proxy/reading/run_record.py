@@ -68,8 +68,7 @@ def find_preview(sums: RunSums) -> str | None:
 
 def find_place(conversation: int | None, run: int | None, reader: Calls) -> JsonObject:
     """Find which run of its conversation a run is, from 1, and how many there are."""
-    sums = None if conversation is None else reader.of_conversation(conversation).sum()
-    numbers = [] if sums is None else sums.run_numbers
+    numbers = [] if conversation is None else reader.of_conversation(conversation).run_numbers()
     place = numbers.index(run) + 1 if run in numbers else None
     return {"run_place": place, "runs": len(numbers)}
 

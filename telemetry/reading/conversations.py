@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_known
 from telemetry.reading.conversation_family import read_family
+from telemetry.reading.engine import LAST_SEQ
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +123,10 @@ class Conversation:
             sums.session = sums.session or (session if isinstance(session, str) else None)
             sums.client = sums.client or (client if isinstance(client, str) else None)
         sums.runs, sums.run_numbers, sums.models = len(runs), sorted(runs), [*models]
+
+    def run_numbers(self) -> list[int]:
+        """Find the numbers of its runs, oldest first."""
+        return sorted(self._engine.runs(self._all, LAST_SEQ))
 
     def calls(self, limit: int, *, after: int = 0) -> list[SpanSummary]:
         """Read calls of it, oldest first, those with a greater number than `after`."""

@@ -30,6 +30,7 @@ from proxy.page.api.differences import DIFF_PARAMETERS, compare_calls
 from proxy.page.api.failures import FAILURES_PARAMETERS, list_failures
 from proxy.page.api.groups import GROUPS_PARAMETERS, list_groups
 from proxy.page.api.parameters import Parameters
+from proxy.page.api.rankings import RANKINGS_PARAMETERS, read_rankings
 from proxy.page.api.runs import read_run
 from proxy.page.api.settings import read_settings
 from proxy.page.api.slices import (
@@ -175,6 +176,7 @@ ROUTES: Final[tuple[tuple[str, Handler], ...]] = (
     ),
     ("failures", _serve(list_failures, *FAILURES_PARAMETERS, line=Line.CALLS)),
     ("groups", _serve(list_groups, *GROUPS_PARAMETERS, line=Line.SEARCHES)),
+    ("rankings", _serve(read_rankings, *RANKINGS_PARAMETERS, line=Line.SEARCHES)),
     ("runs/{number}", _serve(read_run, line=Line.SEARCHES)),
     ("conversations/{number}/context", _serve(read_context, *CONTEXT_PARAMETERS, line=Line.CALLS)),
 )

@@ -39,6 +39,9 @@ const percent = (part) => (part == null ? "–" : `${part > 0 && part < 0.01 ? "
 
 class Overview extends Screen {
   ask = latest();
+  askTalks = latest();
+  askRuns = latest();
+  ranks = el("div", { class: "extremes ranks" });
   /** @type {Record<string, string>} */
   query = {};
   /** @type {any} */
@@ -55,7 +58,7 @@ class Overview extends Screen {
       if (!this.spark?.matches(":hover, :focus-within")) void this.load();
     });
     this.stops = [
-      () => this.ask.stop(),
+      () => [this.ask, this.askTalks, this.askRuns].forEach((one) => one.stop()),
       live.on("recorded", refresh),
       keys("Overview", { "/": ["filter", () => this.top?.focus()] }),
     ];
@@ -80,6 +83,21 @@ class Overview extends Screen {
     }
     this.top?.fault(null);
     this.draw();
+    void this.rank();
+  }
+
+  /** Rank conversations and runs. */
+  async rank() {
+    const query = { ...times(this.query), filter: this.query.filter };
+    try {
+      const [talks, runs] = [await this.askTalks("rankings", { by: "conversation", ...query }), await this.askRuns("rankings", { by: "run", ...query })];
+      const lists = [talks, runs].flatMap(({ by, dearest, longest }) => [
+        ranking(`Most expensive ${by}s`, by, dearest, costs, dearWords), ranking(`Longest ${by}s`, by, longest, (one) => duration(one.took_ms), longWords)]);
+      const back = talks.searched_to ?? runs.searched_to;
+      fill(this.ranks, lists, back && el("p", { class: "dim" }, `Calls before ${moment(back)} were not read.`));
+    } catch (error) {
+      fill(this.ranks); // the figures above say what is wrong
+    }
   }
 
   /** The calls behind a number. @param {...string} words */
@@ -108,7 +126,7 @@ class Overview extends Screen {
         chosen && el("button", { onclick: () => change({ from: null, to: null, range: null }) }, "Any time"), el("a", { class: "button", href: this.calls() }, "Show these calls")), spark),
       answer.unpriced.length > 0 && el("ul", { class: "notes" }, answer.unpriced.map((/** @type {any} */ gap) =>
         el("li", null, icon("info"), el("span", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${gap.why}; ${gap.mend}.`)))),
-      this.models(),
+      this.models(), this.ranks,
       el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Most expensive", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
       !complete && el("p", { class: "dim" }, "There was no time to look at all of these calls: durations and lists, and with a filter all figures, are of a part of them."),
     ];
@@ -213,6 +231,20 @@ class Overview extends Screen {
     ))) : el("p", { class: "dim" }, "No call failed."));
   }
 }
+
+/** @param {string} title @param {string} by @param {any[]} listed @param {(one: any) => string} value @param {(one: any) => any[]} why */
+function ranking(title, by, listed, value, why) {
+  return listed.length > 0 && el("section", null, el("h2", null, title), el("ol", null, listed.map((one) => el(
+    "li", null, el("a", { href: link([`${by}s`, one.key]), title: `${by} ${one.key}` }, el("b", null, value(one)), el("span", { class: "what" }, line(one.title) || `${by} ${one.key}`)),
+    el("span", { class: "dim", title: plural(one.calls, "call") }, why(one).filter(Boolean).join(" · "))))));
+}
+
+/** Why a cost is as it is. @param {any} one */
+const dearWords = ({ input_share: input, saved_usd: saved, cost_usd: cost }) => [
+  input != null && `${percent(input)} is input`, saved > 0 && `cache saved ${percent(saved / (cost + saved))}`];
+
+/** Where time went. @param {any} one */
+const longWords = ({ model_ms: model, tools_ms: tools, took_ms: took }) => (took > 0 && model != null ? [`model ${percent(model / took)}`, tools > 0 && `tools ${percent(tools / took)}`] : []);
 
 /** A type of errors; a number alone is a status of HTTP. @param {string | null} type */
 const httpStatus = (type) => (/^\d{3}$/.test(type ?? "") ? `HTTP ${type}` : line(type));

@@ -85,6 +85,7 @@ export class Peek {
   #head(row) {
     this.compare.hidden = !row || "open" in row || row.seq === null || row.kind === "TOOL" || row.kind === "AGENT";
     this.showMark();
+    if (!row && !this.title.firstChild) fill(this.title, "…"); // no heading is empty
     if (row) fill(this.title, mark(row), ` ${line(row.model) || line("name" in row ? row.name : "") || "call"} `, el("span", { class: "dim" }, [line(row.api), moment(row.start_time)].filter(Boolean).join(" · ")));
   }
 

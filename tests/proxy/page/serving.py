@@ -47,6 +47,7 @@ _NAMES = [
         ("conversations/[^/]+/context", "context"),
         ("failures", "failures"),
         ("groups", "groups"),
+        ("rankings", "rankings"),
         ("runs/[^/]+", "run_tree"),
         ("stats", "stats"),
     )

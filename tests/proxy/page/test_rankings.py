@@ -1,0 +1,69 @@
+"""``/api/rankings``: the most expensive and the longest conversations and runs, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from telemetry.store.store import Store
+from tests.proxy.page.serving import serve_api
+from tests.telemetry.run_rows import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def keep(path: Path) -> None:
+    """A long run, a dear one of the same conversation, and a lone call of another."""
+    long = Run(812, conversation=7)
+    long.call(0, 1_000, "bash", cost_usd=0.5, saved_usd=0.5, preview="Test it")
+    long.tool("bash", 1_000, 8_000)
+    long.call(9_000, 1_000)
+    dear = Run(815, conversation=7, begin_ms=20_000)
+    dear.call(0, 1_000, cost_usd=3.0)
+    lone = Run(819, conversation=9, begin_ms=40_000)
+    rows = [*long.rows, *dear.rows, lone.call(0, 500)]
+    with Store.open(path, delivers=False) as store:
+        store.add([replace(row, recorded_ns=row.end_ns) for row in rows])
+
+
+async def test_runs_and_conversations_are_ranked_by_cost_and_by_time(tmp_path: Path) -> None:
+    """The dearest first, the longest first; a lone call is no conversation."""
+    keep(tmp_path / "t.db")
+    async with serve_api(tmp_path / "t.db") as api:
+        runs = await api.get("rankings", by="run")
+        talks = await api.get("rankings")
+        cheap = await api.get("rankings", by="run", filter="cost<1")
+    assert [one["key"] for one in runs["dearest"]] == [815, 812, 819]
+    assert [one["key"] for one in runs["longest"]] == [812, 815, 819]
+    assert (runs["left_out"], runs["searched_to"]) == (False, None)
+    assert [one["key"] for one in cheap["dearest"]] == [812, 819]
+    (talk,) = talks["dearest"]
+    assert (talk["key"], talk["title"], talk["calls"]) == (7, "Test it", 3)
+    assert talk["cost_usd"] == 3.75
+
+
+async def test_a_cost_and_a_time_have_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What models and tools took; where there was no time to look there is none."""
+    keep(tmp_path / "t.db")
+    async with serve_api(tmp_path / "t.db") as api:
+        told = await api.get("rankings", by="run")
+        monkeypatch.setattr("proxy.page.api.rankings.WHY_SECONDS", -1)
+        none = await api.get("rankings", by="run")
+    first = told["longest"][0]
+    assert (first["took_ms"], first["model_ms"], first["tools_ms"]) == (10_000, 2_000, 8_000)
+    assert {one["model_ms"] for one in none["longest"]} == {None}
+    assert {one["input_share"] for one in none["dearest"]} == {None}
+
+
+async def test_words_are_not_looked_for(tmp_path: Path) -> None:
+    """Sums take conditions alone."""
+    keep(tmp_path / "t.db")
+    async with serve_api(tmp_path / "t.db") as api:
+        told = await api.ask("rankings", filter="word")
+    assert (told.status, told.json["error"]["code"]) == (400, "filter")
