@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tests.same.traffic import read_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ("mask_bytes", "mask_spans")
 
@@ -46,15 +46,16 @@ def _join_chunks(body: bytes) -> bytes:
     return joined + b" END " + body[position:]
 
 
-def mask_spans(exported: str) -> Iterator[tuple[str, str]]:
+def mask_spans(exported: str, leave_out: Callable[[str], str]) -> Iterator[tuple[str, str]]:
     """Mask lines of OTLP: names and texts, in which a span is called by what it says.
 
+    What may differ is left out of what it is called by, or all that refer to it would differ, too.
     Those of calls are in the order in which the calls began, and the others, which are made when
     runs end, in the order of what they say.
     """
     told = [read_json(line) for line in exported.split("\n") if line.startswith("{")]
     spans = [_read_span(one) for one in sorted(told, key=_read_start)]
-    names = {span_id: _digest(masked) for span_id, masked, _ in spans}
+    names = {span_id: _digest(leave_out(masked)) for span_id, masked, _ in spans}
     calls, derived = list[str](), list[str]()
     for _, masked, others in spans:
         found = derived if _DERIVED in masked else calls

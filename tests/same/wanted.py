@@ -54,8 +54,9 @@ WANTED: tuple[Wanted, ...] = (
     ),
     Wanted(
         where=r".*",
-        what=r'\\*"headers\\*": ?\{(?:\\*"\w+\\*": ?(?:\{[^}]*\}|\d+)(?:, ?)?)*\},? ?',
-        why="Metadata has the fields of both heads that help.",
+        what=r', ?\\*"headers\\*": ?\{(?:\\*"\w+\\*": ?(?:\{[^}]*\}|\d+)(?:, ?)?)*\}'
+        r'|\\*"headers\\*": ?\{(?:\\*"\w+\\*": ?(?:\{[^}]*\}|\d+)(?:, ?)?)*\},? ?',
+        why="Metadata has the fields of both heads that help, also as its last or only member.",
     ),
     Wanted(
         where=r".*",
@@ -87,6 +88,14 @@ WANTED: tuple[Wanted, ...] = (
         r"|(?m: +(?:(?:took |ttft )?p\d\d|\d+ min \d\d s|[\d.]+ m?s|-)(?= |$))",
         why="A damaged count of calls left these without percentiles: members of JSON, and cells of"
         " the table, which may be dashes and make their columns narrower.",
+    ),
+    Wanted(
+        where=r".*: span",
+        what=r'(?<="input\.value", "value": \{"stringValue": ")(?:Current Task: |<session>\\n)'
+        r'|\\n\\nThis is the expected criteria for your final answer: .*?(?="\}\})'
+        r'|\\n</session>\\n\\nWrite the title in .*?(?="\}\})',
+        why="`input.value` has the user's words without what CrewAI and Claude Code put around"
+        " them.",
     ),
     Wanted(
         where=r"damaged: page stats\?",
