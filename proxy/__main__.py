@@ -153,6 +153,7 @@ def _add_traces(command: CommandParser) -> None:
     )
     add("--raw", action="store_true", help="with an id: only the bodies of request and answer")
     add("--runs", action="store_true", help="the runs of agents that have such calls, also sorted")
+    add("--no-pager", action="store_true", help="no pager for what is longer than the screen")
     add("--run", dest="run_name", metavar="NAME", help="the calls of `spantap run` by that name")
     _add_store(command)
 
@@ -301,6 +302,8 @@ def _upstream(options: dict[str, Any]) -> int:
 
 def _traces(options: dict[str, Any]) -> int:
     words, call_id = _read_traces_words(options)
+    if options["no_pager"]:
+        os.environ["NO_PAGER"] = "1"
     if options["raw"] and (options["json"] or options["full"]):
         raise ConfigurationError("--raw goes with neither --json nor --full")
     if call_id is not None:

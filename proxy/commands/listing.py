@@ -50,23 +50,29 @@ class Listing:
         gaps: why costs of them are unknown.
         last_seq: the largest number of a listed call; 0 if none is listed.
         last_start_ns: when the last listed call began; ``None`` if none is listed.
+        marks: those that the table shows.
 
     Args:
         console: where it is printed.
         reader: reads the store that has the calls.
         as_json: one JSON object per line, instead of a table.
         full: each object has the request, the answer and the whole span.
+        kept: the title of the column by which the list is sorted, which is never left out.
     """
 
-    def __init__(self, console: Console, reader: Calls, *, as_json: bool, full: bool) -> None:
+    def __init__(
+        self, console: Console, reader: Calls, *, as_json: bool, full: bool, kept: str = ""
+    ) -> None:
         self.count = 0
         self.gaps = Gaps()
+        self.marks: set[str] = set()
         self.last_seq = 0
         self.last_start_ns: int | None = None
         self.console = console
         self._reader = reader
         self._as_json = as_json
         self._full = full
+        self._kept = kept
         self._above: Mapping[str, int] | None = None
 
     def add(self, rows: Iterator[SpanSummary]) -> None:
@@ -77,7 +83,9 @@ class Listing:
                 self.console.out(encode_line(record))
             return
         while page := [*islice(rows, TABLE_ROWS)]:
-            self._above = print_table(self.console, page, above=self._above)
+            self._above = print_table(
+                self.console, page, above=self._above, kept=self._kept, marks=self.marks
+            )
 
     def add_open(self, calls: Sequence[OpenCall], now_ns: int) -> None:
         """List open calls, below recorded ones."""

@@ -13,6 +13,7 @@ from rich.text import Text
 from proxy.commands.table import (
     Column,
     cell,
+    find_title,
     format_cost,
     format_duration,
     local_time,
@@ -50,11 +51,23 @@ COLUMNS = (
 
 
 def list_runs(
-    reader: Calls, limit: int, console: Console, *, largest: str = "", as_json: bool
+    reader: Calls,
+    limit: int,
+    console: Console,
+    marks: set[str],
+    *,
+    largest: str = "",
+    as_json: bool,
 ) -> int:
     """List runs with a chosen row; return their number, at most one above the limit.
 
-    `largest`: the fact of which the runs with the most come first; empty for the newest.
+    Args:
+        reader: has chosen the rows.
+        limit: how many to list at most.
+        console: where they go.
+        marks: gets the marks that the table shows.
+        largest: the fact of which the runs with the most come first; empty for the newest.
+        as_json: one JSON object per line, instead of a table.
 
     Raises:
         StoreError: the store cannot be read.
@@ -64,16 +77,22 @@ def list_runs(
         for sums in found[:limit]:
             console.out(encode_line(build_run_record(sums, find_ending(sums, reader))))
     elif found:
-        print_runs(console, [(sums, find_ending(sums, reader)) for sums in found[:limit]])
+        runs = [(sums, find_ending(sums, reader)) for sums in found[:limit]]
+        print_runs(console, runs, kept=find_title(largest), marks=marks)
     return len(found)
 
 
 def print_runs(
-    console: Console, runs: Sequence[tuple[RunSums, str | None]], zone: tzinfo | None = None
+    console: Console,
+    runs: Sequence[tuple[RunSums, str | None]],
+    zone: tzinfo | None = None,
+    *,
+    kept: str = "",
+    marks: set[str] | None = None,
 ) -> None:
     """Print a row for each run, with how it ended if that is known."""
     rows = [dict(zip(COLUMNS, _row(sums, ended_by, zone), strict=True)) for sums, ended_by in runs]
-    print_rows(console, COLUMNS, rows)
+    print_rows(console, COLUMNS, rows, kept=kept, marks=marks)
 
 
 def describe_ending(sums: RunSums, ended_by: str | None) -> Text:

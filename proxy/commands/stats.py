@@ -128,15 +128,17 @@ def run_stats(
                     chosen, limit, command, open_console(out), as_json=options.as_json
                 )
             else:
+                marks, console = set[str](), open_console(out)
                 if options.by in NUMBERED:
                     from proxy.commands.stats_dearest import show_dearest  # noqa: PLC0415 - rare
 
                     limit = options.limit or DEFAULT_GROUPS
                     left_out = show_dearest(
-                        chosen, options.by, limit, open_console(out), as_json=options.as_json
+                        chosen, options.by, limit, console, as_json=options.as_json, marks=marks
                     )
                 else:
-                    left_out = _show(chosen, options, repricing, out)
+                    left_out = _show(chosen, options, repricing, console, marks)
+                command.tell_marks(console, marks)
                 if left_out is not None and not options.as_json:
                     command.tell_gaps(explain_newest(reader, wanted.where()))
         if left_out is None:
@@ -159,7 +161,11 @@ def _show_tools(reader: Calls, wanted: Filter, options: StatsOptions, out: TextI
 
 
 def _show(
-    reader: Calls, options: StatsOptions, repricing: Repricing | None, out: TextIO
+    reader: Calls,
+    options: StatsOptions,
+    repricing: Repricing | None,
+    console: Console,
+    marks: set[str],
 ) -> int | None:
     """Show the groups and all calls; return how many groups are left out.
 
@@ -174,13 +180,12 @@ def _show(
         groups = []
     limit = options.limit or (len(groups) if by == "hour" else DEFAULT_GROUPS)
     repriced = None if repricing is None else reprice(repricing, reader.usages(by))
-    console = open_console(out)
     if options.as_json:
         for one in groups[:limit]:
             console.out(encode_line(build_sums_record(one, by, repriced)))
         console.out(encode_line(build_sums_record(total, "", repriced)))
     else:
-        print_sums(console, groups[:limit], [total], by=by, repriced=repriced)
+        print_sums(console, groups[:limit], [total], by=by, repriced=repriced, marks=marks)
     return max(0, len(groups) - limit)
 
 

@@ -53,6 +53,7 @@ def show_dearest(
     console: Console,
     *,
     as_json: bool,
+    marks: set[str],
     zone: tzinfo | None = None,
 ) -> int | None:
     """Show conversations or runs; return how many are left out, ``None`` if there is no call."""
@@ -73,7 +74,9 @@ def show_dearest(
     named = [(cell(sums.key), _name_title(sums, by), sums) for sums in found.groups]
     named.append((Text("all", style="bold"), Text(), found.total))
     rows = [(name, _time(sums, zone), what, *_cells(sums)) for name, what, sums in named]
-    print_rows(console, columns, [dict(zip(columns, row, strict=True)) for row in rows])
+    print_rows(
+        console, columns, [dict(zip(columns, row, strict=True)) for row in rows], marks=marks
+    )
     return found.left_out
 
 

@@ -99,6 +99,7 @@ def print_sums(
     by: str,
     repriced: Repriced | None = None,
     zone: tzinfo | None = None,
+    marks: set[str] | None = None,
 ) -> None:
     """Print a row per group, and one for all calls.
 
@@ -110,6 +111,7 @@ def print_sums(
             (:data:`telemetry.reading.sums.GROUPS`).
         repriced: what they would have cost.
         zone: the time zone of hours; by default the local one.
+        marks: gets the marks that are shown.
     """
     columns = [Column(by, _KEY_WIDTH, rank=1, may_be_cut=True), *_NUMBERS]
     if repriced is not None:
@@ -123,7 +125,7 @@ def print_sums(
                 amount, priced = repriced.find(sums.key, group)
                 cells.append(_dollars(amount, priced, sums.calls - priced))
             rows.append(dict(zip(columns, cells, strict=True)))
-    print_rows(console, columns, rows)
+    print_rows(console, columns, rows, marks=marks)
 
 
 def build_sums_record(sums: CallSums, by: str, repriced: Repriced | None) -> JsonObject:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TextIO
 
+    from rich.console import Console
+
     from proxy.reading.costs import Gap
     from telemetry.reading.calls import Calls
 
@@ -81,6 +83,13 @@ class StoreCommand:
         """Say why costs are unknown, and what gives them, a line each."""
         for gap in gaps:
             self.tell(f"a cost is unknown: {gap.why}; {gap.mend}.")
+
+    def tell_marks(self, console: Console, marks: set[str]) -> None:
+        """Explain the marks of a list that a terminal shows."""
+        if marks and console.is_terminal:
+            from proxy.commands.table import explain_marks  # noqa: PLC0415 - not every command has one
+
+            self.tell(f"{explain_marks(marks)}.")
 
     def fail(self, words: str) -> int:
         """Say why something cannot be done, and return the exit status for that."""

@@ -64,6 +64,8 @@ def print_rows(
     *,
     above: Mapping[str, int] | None = None,
     whole_ids: bool = False,
+    kept: str = "",
+    marks: set[str] | None = None,
 ) -> Mapping[str, int]:
     """Print rows, a line each, and return the columns: their titles, each with its width.
 
@@ -74,6 +76,8 @@ def print_rows(
         above: the columns of the rows above, which these rows continue. A line of titles comes
             first, unless the columns are the same.
         whole_ids: show whole ids, even if most other columns do not fit then.
+        kept: the title of a column that gets room before all others.
+        marks: gets the marks that are shown (:func:`explain_marks`).
     """
     above = above or {}
     gap = 2 if console.width >= WIDE_COLUMNS else 1
@@ -83,8 +87,10 @@ def print_rows(
         )
         for column in columns
     }
-    fitted = _fit(wanted, console.width + gap, gap, whole_ids=whole_ids)
+    fitted = _fit(wanted, console.width + gap, gap, kept, whole_ids=whole_ids)
     titles = {column.title: width for column, width in fitted.items()}
+    if marks is not None:
+        marks.update(*(_find_marks(column, row[column].plain) for row in rows for column in fitted))
     if [*titles] != [*above]:
         rows = [{column: Text(column.title, style="bold") for column in fitted}, *rows]
     if rows:
@@ -107,8 +113,38 @@ def _lay_out(row: Mapping[Column, Text], widths: Mapping[Column, int], gap: int)
     return line
 
 
+_MARKS: Final = {
+    "*": "a cost is missing for some of the calls",
+    "!": "some have failed",
+    "↳": "another agent asked this",
+    "✓": "a tool has answered",
+    "✗": "a tool has failed",
+}
+"""The marks that cells have, and what they mean. The first two are behind numbers."""
+
+
+def _find_marks(column: Column, text: str) -> Iterable[str]:
+    if column.is_number:
+        return {text[-1:]} & {"*", "!"}
+    return {"↳", "✓", "✗"}.intersection(text) if column.title == "what" else ()
+
+
+def explain_marks(marks: Iterable[str]) -> str:
+    """Explain the marks of a table.
+
+    >>> explain_marks({"!", "*"})
+    '`*`: a cost is missing for some of the calls; `!`: some have failed'
+    """
+    return "; ".join(f"`{mark}`: {words}" for mark, words in _MARKS.items() if mark in marks)
+
+
+def find_title(fact: str) -> str:
+    """Find the title of the column of a fact; empty if it has none."""
+    return next((column.title for one, column in _SHOWN if one.name == fact), "")
+
+
 def _fit(
-    wanted: Mapping[Column, int], room: int, gap: int, *, whole_ids: bool
+    wanted: Mapping[Column, int], room: int, gap: int, kept: str, *, whole_ids: bool
 ) -> dict[Column, int]:
     """Choose the columns that fit, and their widths.
 
@@ -119,16 +155,19 @@ def _fit(
         wanted: the width of all cells of each column.
         room: the width of a line, with a gap after each column.
         gap: the gap between two columns.
+        kept: the title of the first column that gets room; empty for the one of the first rank.
         whole_ids: show whole ids, even if most other columns do not fit then.
     """
     widths: dict[Column, int] = {}
-    steps = [(column.rank, column) for column in wanted]
-    steps += [(column.wide_rank, column) for column in wanted if column.wide]
-    for rank, column in sorted(steps, key=lambda step: step[0]):
+    steps = [
+        (0 if kept and column.title == kept else column.rank, column, False) for column in wanted
+    ]
+    steps += [(column.wide_rank, column, True) for column in wanted if column.wide]
+    for _, column, is_wider in sorted(steps, key=lambda step: step[0]):
         is_short = column.may_be_cut or (column.is_id and not whole_ids)
         width = column.width if is_short else wanted[column]
         needed = width + gap
-        if rank != column.rank:
+        if is_wider:
             width, needed = column.wide, column.wide - width
         if widths and room < needed:
             break
@@ -195,6 +234,8 @@ def print_table(
     *,
     above: Mapping[str, int] | None = None,
     whole_ids: bool = False,
+    kept: str = "",
+    marks: set[str] | None = None,
     zone: tzinfo | None = None,
 ) -> Mapping[str, int]:
     """Print a row for each call, and return the columns: their titles, each with its width.
@@ -205,10 +246,14 @@ def print_table(
         above: the columns of the rows above, which these rows continue. A line of titles comes
             first, unless the columns are the same.
         whole_ids: show whole ids, even if most other columns do not fit then.
+        kept: the title of a column that gets room before all others.
+        marks: gets the marks that are shown (:func:`explain_marks`).
         zone: the time zone of the times; by default the local one.
     """
     rows = [dict(zip(COLUMNS, _row(call, zone), strict=True)) for call in calls]
-    return print_rows(console, COLUMNS, rows, above=above, whole_ids=whole_ids)
+    return print_rows(
+        console, COLUMNS, rows, above=above, whole_ids=whole_ids, kept=kept, marks=marks
+    )
 
 
 def format_duration(duration_ns: float) -> str:

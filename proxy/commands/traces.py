@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 from proxy.commands.console import open_console, paging
 from proxy.commands.listing import Listing, find_open_calls, search_content
 from proxy.commands.store_command import StoreCommand
+from proxy.commands.table import find_title
 from proxy.commands.unobserved import print_unobserved
 from proxy.processes.open_calls import NO_CALLS
 from proxy.reading.chosen_calls import read_filter
 from telemetry.facts import ORDERS
-from telemetry.finding.where import ask_launch
+from telemetry.finding.where import ALL_ROWS, ask_launch, ask_word
 from telemetry.finding.words import quote_text
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ DEFAULT_LIMIT = 20
 
 POLL_SECONDS = 0.5
 """How often ``--follow`` reads the store, which takes a millisecond; soon enough for a person."""
+
+TOOL_SECONDS = 0.1
+"""How long a tool is looked for: a line about tools is not worth a wait."""
 
 _MAY_BE_ID = re.compile(r"[0-9a-fA-F]{4,32}")
 """A word that may be the beginning of an id; it is looked up before it counts as a text."""
@@ -117,7 +121,13 @@ def run_traces(
                 return command.refuse(f"{flag} shows one call: name it by the beginning of its id.")
             if options.runs:
                 return _list_runs(reader, wanted, options, console, command)
-            listing = Listing(console, reader, as_json=options.as_json, full=options.full)
+            listing = Listing(
+                console,
+                reader,
+                as_json=options.as_json,
+                full=options.full,
+                kept=find_title(ORDERS.get(options.sort or "", "")),
+            )
             if wanted.texts:
                 search_content(
                     _choose(reader, wanted, options),
@@ -132,6 +142,9 @@ def run_traces(
                 described = _describe(wanted, options)
                 command.tell(f"no call{described} is recorded in {store} yet.")
             if not options.as_json:
+                command.tell_marks(console, listing.marks)
+                if options.sort == "slow" and _has_tools(reader, wanted):
+                    command.tell("`kind:tool` finds the time in tools, which no call has.")
                 command.tell_gaps(listing.gaps.explain())
             if not (wanted or options.as_json or options.launch or options.follow):
                 print_unobserved(console, reader.unobserved(), has_calls=bool(listing.count))
@@ -209,6 +222,14 @@ def _list(
         tell(f"these are the {first} {limit}; --limit N lists more.")
 
 
+def _has_tools(reader: Calls, wanted: Filter) -> bool:
+    """Tell whether the store has tools, and the filter does not ask for their kind itself."""
+    if any(one.key == "kind" for one in wanted.conditions):
+        return False
+    tools = reader.that(ALL_ROWS.also(ask_word("kind", "TOOL")))
+    return bool(tools.page(1, seconds=TOOL_SECONDS).rows)
+
+
 def _list_runs(
     reader: Calls,
     wanted: Filter,
@@ -222,7 +243,9 @@ def _list_runs(
     limit = options.limit or DEFAULT_LIMIT
     largest = ORDERS.get(options.sort or "", "")
     chosen = _choose(reader, wanted, options)
-    count = list_runs(chosen, limit, console, largest=largest, as_json=options.as_json)
+    marks = set[str]()
+    count = list_runs(chosen, limit, console, marks, largest=largest, as_json=options.as_json)
+    command.tell_marks(console, marks)
     if not count:
         fits = _describe(wanted, options)
         command.tell(f"no run of an agent{fits} is recorded in {reader.path} yet.")
