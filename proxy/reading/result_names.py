@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from telemetry.spans.call_words import describe_call
+from proxy.reading.tool_results import name_calls
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from proxy.reading.flat_messages import RecordedMessage
     from telemetry.store.rows import SpanSummary
@@ -39,20 +39,3 @@ def name_results(
             sign = "" if row is None else SIGNS.get(row.status, "")
             found[message.index] = f"{words} {sign}".rstrip()
     return found
-
-
-def name_calls(
-    messages: Sequence[RecordedMessage], earlier: Iterable[RecordedMessage] = ()
-) -> list[str | None]:
-    """Name the call that each message answers: ``Read store.py``; ``None`` if it answers none.
-
-    `earlier` are messages whose calls may be answered, and which the request does not repeat.
-    """
-    called: dict[str, str] = {}
-    found: list[str | None] = []
-    for message in (*earlier, *messages):
-        for call in message.tool_calls:
-            if call.id is not None and (words := describe_call(call.name, call.arguments)):
-                called[call.id] = words
-        found.append(None if message.tool_call_id is None else called.get(message.tool_call_id))
-    return found[len(found) - len(messages) :]

@@ -1,5 +1,7 @@
 """Where the time of a run went: what the model took, what tools took, and the longest step.
 
+The page and the terminal divide the time of a run by this module.
+
 Steps at the same time count once, so the parts are never more than the whole. The time of a tool is
 an upper bound: from the answer that calls it to the request with its result. Sub-agents work while
 their tool waits for them, so their time is the tool's.

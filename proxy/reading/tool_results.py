@@ -1,4 +1,4 @@
-"""Results of tools among the messages of a call: which failed, and the words of their errors.
+"""Results of tools among the messages of a call: of which call each is, and which failed, and why.
 
 A message of a span does not say whether its tool failed: the row of the tool does. Rows of failed
 tools are few, so only their spans are read.
@@ -18,9 +18,10 @@ from telemetry.conversations.keys import is_strong
 from telemetry.finding.where import ALL_ROWS, ask_word
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.reading.engine import LAST_SEQ
+from telemetry.spans.call_words import describe_call
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from proxy.reading.flat_messages import RecordedMessage
     from telemetry.reading.calls import Calls
@@ -49,6 +50,23 @@ _BARE: Final = re.compile(
 """A line that says that there was an error, and not which."""
 
 _TRACEBACK: Final = "Traceback (most recent call last)"
+
+
+def name_calls(
+    messages: Sequence[RecordedMessage], earlier: Iterable[RecordedMessage] = ()
+) -> list[str | None]:
+    """Name the call that each message answers: ``Read store.py``; ``None`` if it answers none.
+
+    `earlier` are messages whose calls may be answered, and which the request does not repeat.
+    """
+    called: dict[str, str] = {}
+    found: list[str | None] = []
+    for message in (*earlier, *messages):
+        for call in message.tool_calls:
+            if call.id is not None and (words := describe_call(call.name, call.arguments)):
+                called[call.id] = words
+        found.append(None if message.tool_call_id is None else called.get(message.tool_call_id))
+    return found[len(found) - len(messages) :]
 
 
 def read_failed_beside(reader: Calls, row: SpanSummary) -> Mapping[str, Sequence[str]] | None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from codec.text.pictures import decode_base64, find_base64, find_picture_type
 from proxy.reading.message_digests import digest_message, list_parts, measure_message
-from proxy.reading.result_names import name_calls
-from proxy.reading.tool_results import find_error
+from proxy.reading.tool_results import find_error, name_calls
 from telemetry.spans.wrappers import split_added
 
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ function partView(part, head, source, index, open) {
   if (part.url != null) return el("p", { class: "medium" }, `${part.kind}: `, el("code", null, part.url), el("span", { class: "dim" }, " not loaded: it lies elsewhere"));
   const whole = () => textView(part.preview, part.chars, path, { of: source.of, part: index }, open);
   if (part.own != null && !open) {
-    return [folded(el("span", null, `${/^\s*<([\w-]+)>/.exec(part.preview)?.[1] ?? "added by the agent"}, ${plural(part.chars, "character")}`), whole), part.own && el("div", { class: "text" }, part.own)];
+    return [folded(el("span", null, `${/^\s*<([\w-]+)>/.exec(part.preview)?.[1] ?? "added by the agent"}, ${plural(part.chars, "character")}`), whole), part.own && textView(part.own, [...part.own].length, path, {})];
   }
   const body = whole();
   if (part.kind === "text") return body;
