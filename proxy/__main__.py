@@ -134,11 +134,14 @@ def _add_traces(command: CommandParser) -> None:
     from telemetry.facts import ORDERS  # noqa: PLC0415 - not for `healthcheck`
 
     command.takes_words = True
-    command.usage = "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID|run:N"
+    command.usage = (
+        "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID|run:N|conversation:N"
+    )
     command.description = (
         "List the newest calls, or those that fit a filter: all of its words must hold. Show one in"
         " full by the beginning of its span id, its trace id or the provider's request id, or the"
-        " newest by `show last`; or an agent's run as a tree by `show run:N`."
+        " newest by `show last`; an agent's run as a tree by `show run:N`; or a conversation by"
+        " its turns by `show conversation:N`."
     )
     add = command.add_argument
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from proxy.commands.message_lines import Line
     from proxy.reading.call_place import CallPlace
+    from proxy.reading.failures import Failure
     from telemetry.store.rows import SpanSummary
 
 
@@ -44,7 +45,20 @@ def place_lines(row: SpanSummary, place: CallPlace) -> Iterator[Line]:
         yield _beside("after", place.behind)
     elif row.status == "ERROR":
         yield fact_line("after", "nothing followed")
+    if place.failure is not None and place.behind is not None:
+        yield from _correction_lines(place.failure, place.behind)
     yield fact_line("see also", ", ".join(f"spantap traces show {name}" for name, _ in named))
+
+
+def _correction_lines(failure: Failure, behind: SpanSummary) -> Iterator[Line]:
+    """Show which later step succeeded where this one failed, if it is not just the one behind."""
+    corrected = failure.corrected_by
+    if corrected is None:
+        yield fact_line("corrected", "by no later step")
+    elif corrected.span_id != behind.span_id:
+        title = "corrected" if failure.is_same else "later"
+        indent, line = _beside(title, corrected)
+        yield indent, line.append("  ✓", style="not dim green")
 
 
 def _beside(title: str, row: SpanSummary) -> Line:

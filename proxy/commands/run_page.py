@@ -12,21 +12,20 @@ from rich.text import Text
 from proxy.commands.message_lines import fact_line, member_lines, title_lines
 from proxy.commands.render import print_lines
 from proxy.commands.runs import describe_ending
+from proxy.commands.sums_lines import sums_lines, write_longest, write_times
 from proxy.commands.table import (
     Column,
     cell,
-    describe_costs,
-    format_dollars,
     format_duration,
     local_time,
     print_rows,
     write_call_cost,
 )
 from proxy.escape import escape_line
-from proxy.reading.costs import explain_gaps
 from proxy.reading.run_record import find_preview, find_times
 from proxy.reading.run_tree import MAX_DEPTH, count_too_deep
-from telemetry.facts import LIST_BASIS, NO_COLUMNS
+from proxy.reading.spent_time import measure_time
+from telemetry.facts import NO_COLUMNS
 from telemetry.reading.runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
 
@@ -91,19 +90,15 @@ def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> I
         yield fact_line("asked", preview)
     start_ns, end_ns = find_times(sums)
     so_far = " so far" if sums.agent is None else ""
-    yield fact_line("took", f"{format_duration(end_ns - start_ns)}{so_far}")
-    yield fact_line("calls", _count(sums.calls, sums.errors))
-    yield fact_line("tools", _count(sums.tools, sums.tool_errors))
-    yield fact_line("tokens", _tokens(sums) or "none reported")
     own, others = _list_calls(sums, nodes)
-    if sums.cost_usd is not None:
-        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, sums.unpriced))
-    yield from _gap_lines(own, "cost" if sums.cost_usd is None else "")
-    if sums.saved_usd:
-        yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")
-    if others:
-        yield fact_line("sub-agents", _describe_others(others))
-        yield from _gap_lines(others, "")
+    rows = [node.row for node in nodes if node.row and node.row.columns.run == sums.run]
+    times = measure_time(rows)
+    split = write_times(times) if len(nodes) <= MAX_TREE_ROWS else ""
+    took = f"{format_duration(end_ns - start_ns)}{so_far}"
+    yield fact_line("took", f"{took}: {split}" if split else took)
+    if split and len(rows) > 1:
+        yield fact_line("longest", write_longest(times))
+    yield from sums_lines(sums, own, others)
 
 
 def _list_calls(
@@ -113,43 +108,6 @@ def _list_calls(
     calls = [node.row for node in nodes if node.row and is_call(node.row.columns.kind)]
     own = [row for row in calls if row.columns.run == sums.run]
     return own, [row for row in calls if row.columns.run != sums.run]
-
-
-def _gap_lines(calls: Sequence[SpanSummary], title: str) -> Iterator[Line]:
-    """Say why costs of calls are unknown, the first time after a title."""
-    for at, gap in enumerate(explain_gaps(calls)):
-        yield fact_line("" if at else title, f"unknown: {gap.why}", style="yellow")
-        yield fact_line("", gap.mend)
-
-
-def _count(count: int, failed: int) -> str:
-    return f"{count:,}, {failed:,} failed" if failed else f"{count:,}"
-
-
-def _tokens(sums: RunSums) -> str:
-    counts = []
-    if sums.prompt_tokens is not None:
-        cached = f" ({sums.cached_tokens:,} cached)" if sums.cached_tokens is not None else ""
-        counts.append(f"{sums.prompt_tokens:,} in{cached}")
-    if sums.completion_tokens is not None:
-        counts.append(f"{sums.completion_tokens:,} out")
-    return ", ".join(counts)
-
-
-def _describe_others(calls: Sequence[SpanSummary]) -> str:
-    """Describe the calls of sub-agents by their sums."""
-    words = f"{len(calls):,} call{'s' if len(calls) > 1 else ''}"
-    prompts = [row.prompt_tokens for row in calls if row.prompt_tokens is not None]
-    answers = [row.completion_tokens for row in calls if row.completion_tokens is not None]
-    costs = [row.columns.cost_usd for row in calls if row.columns.cost_usd is not None]
-    listed = [row.columns.cost_usd or 0 for row in calls if row.columns.cost_basis == LIST_BASIS]
-    for amounts, unit in ((prompts, "in"), (answers, "out")):
-        if amounts:
-            words += f", {sum(amounts):,} {unit}"
-    if not costs:
-        return words
-    unpriced = sum(row.columns.cost_gap is not None for row in calls)
-    return f"{words}, {describe_costs(sum(costs), sum(listed), unpriced)}"
 
 
 def _notes(sums: RunSums, nodes: Sequence[Node]) -> Iterator[Line]:

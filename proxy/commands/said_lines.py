@@ -14,6 +14,7 @@ from rich.text import Text
 from proxy.commands.message_lines import (
     document_lines,
     fold_message,
+    long_text_lines,
     message_lines,
     title_lines,
     value_lines,
@@ -22,7 +23,7 @@ from proxy.escape import escape, escape_line
 from proxy.reading.call_order import Conversation, is_system, order_messages
 from proxy.reading.growth import read_growth
 from proxy.reading.message_digests import measure_message
-from proxy.reading.result_names import name_results
+from proxy.reading.tool_results import find_error, name_calls, read_error
 from telemetry.facts import ID_DIGITS
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.semconv import MetadataMember
@@ -48,7 +49,7 @@ def said_lines(call: RecordedCall, place: CallPlace, *, whole: bool) -> Iterator
         whole: fold nothing, and show the messages in the order in which they were sent.
     """
     messages = call.input_messages
-    names = name_results(messages, place.brought)
+    names = _name_results(call, place)
     said = _order_new(call, place)
     continues = said is not None
     yield from title_lines("new" if continues and not whole else "request")
@@ -60,7 +61,10 @@ def said_lines(call: RecordedCall, place: CallPlace, *, whole: bool) -> Iterator
     yield from _asked_lines(call, whole=whole)
     has_failed = call.summary.columns.kind == "TOOL" and call.summary.status == "ERROR"
     yield from title_lines("error" if has_failed else "answer")
-    answer = [*_answer_lines(call, whole=whole)]
+    if has_failed and not whole and call.response_text not in {None, REDACTED}:
+        answer = [(2, text) for _, text in long_text_lines(read_error(call.response_text))]
+    else:
+        answer = [*_answer_lines(call, whole=whole)]
     yield from answer or [(2, Text(_why_empty(call), style="dim"))]
     if said is None or whole:
         return
@@ -75,6 +79,23 @@ def said_lines(call: RecordedCall, place: CallPlace, *, whole: bool) -> Iterator
     if continues:
         yield from title_lines("before")
         yield from _before_lines(call, place)
+
+
+def _name_results(call: RecordedCall, place: CallPlace) -> dict[int, str]:
+    """Name the results of tools: ``Read store.py ✓``, by the indices of their messages.
+
+    A result without a known call has no name. Without a run nobody knows which tools failed.
+    """
+    earlier = () if place.continued is None else place.continued.output_messages
+    found: dict[int, str] = {}
+    called = name_calls(call.input_messages, earlier)
+    for message, words in zip(call.input_messages, called, strict=True):
+        sign = ""
+        if place.failed is not None:
+            sign = " ✓" if find_error(message, place.failed) is None else " ✗"
+        if words is not None:
+            found[message.index] = f"{words}{sign}"
+    return found
 
 
 def _order_new(call: RecordedCall, place: CallPlace) -> Conversation | None:

@@ -1,4 +1,4 @@
-"""``spantap traces show``: one call in full, named by the beginning of an id, or one run as a tree.
+"""``spantap traces show``: a call, named by the beginning of an id, a run, or a conversation.
 
 It imports neither the filter nor the list, so that a call of 200 messages appears in 0.3 seconds.
 
@@ -56,12 +56,12 @@ class ShowOptions:
 
 
 def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, err: TextIO) -> int:
-    """Show the call or the run that is named.
+    """Show the call, the run or the conversation that is named.
 
     Args:
         store: the store's file.
         call_id: the beginning of a span id, a trace id or the provider's request id, or
-            :data:`LAST`; or ``run:`` and the number of a run.
+            :data:`LAST`; or ``run:`` or ``conversation:`` and a number.
         options: how to show it.
         out: for the call.
         err: for everything else.
@@ -71,11 +71,14 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
     """
     with StoreCommand("spantap traces", store, err) as command:
         with command.open_store() as reader:
-            if (run := _read_run_number(call_id)) is not None:
+            if (named := _NAME.fullmatch(call_id)) is not None:
                 if options.raw:
                     return command.refuse("--raw shows one call: name it by its id.")
-                if not _show_run(reader, run, open_console(out), as_json=options.as_json):
-                    return command.refuse(f"there is no run {run}. `--runs` lists them.")
+                kind, number = named[1].lower(), int(named[2])
+                show = _show_run if kind == "run" else _show_conversation
+                if not show(reader, number, open_console(out), as_json=options.as_json):
+                    hint = "`--runs` lists them" if kind == "run" else _NO_CONVERSATION
+                    return command.refuse(f"there is no {kind} {number}. {hint}.")
                 return 0
             found = [*reader.newest(1)] if call_id == LAST else reader.find(call_id)
             console = open_console(out)
@@ -148,17 +151,10 @@ def refuse_several(found: Sequence[StoredSpan], words: str, command: StoreComman
     return status
 
 
-_RUN = re.compile(r"run:([0-9]{1,18})", re.ASCII | re.IGNORECASE)
+_NAME: Final = re.compile(r"(run|conversation):([0-9]{1,18})", re.ASCII | re.IGNORECASE)
+"""How a run or a conversation is named."""
 
-
-def _read_run_number(word: str) -> int | None:
-    """Read the number of a run, if a word names one.
-
-    >>> _read_run_number("run:812"), _read_run_number("2dd5cb58")
-    (812, None)
-    """
-    found = _RUN.fullmatch(word)
-    return None if found is None else int(found[1])
+_NO_CONVERSATION: Final = "`spantap stats --by conversation` lists them"
 
 
 def _find_run(reader: Calls, found: Sequence[StoredSpan], word: str) -> int | None:
@@ -201,3 +197,15 @@ def _show_run(reader: Calls, run: int, console: Console, *, as_json: bool) -> bo
     with paging(console):
         print_run(console, sums, nodes, metadata, ended_by=ended_by, caller=caller)
     return True
+
+
+def _show_conversation(reader: Calls, number: int, console: Console, *, as_json: bool) -> bool:
+    """Show a conversation, on a terminal in its pager; false if there is none with that number.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    from proxy.commands.conversation_page import show_conversation  # noqa: PLC0415 - no other page needs it
+
+    with paging(console, is_long=not as_json):
+        return show_conversation(reader, number, console, as_json=as_json)

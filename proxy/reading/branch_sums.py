@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from proxy.reading.run_tree import Node
+    from telemetry.store.rows import SpanSummary
 
 _COUNTS: Final = ("calls", "errors", "tools", "tool_errors", "priced", "unpriced")
 
@@ -87,10 +88,15 @@ def sum_branches(nodes: Sequence[Node]) -> list[BranchSums | None]:
 
 
 def _measure(node: Node) -> BranchSums:
-    """Measure a row without those below it; the span of an agent repeats what its calls have."""
-    sums, row = BranchSums(start_ns=node.start_ns, end_ns=node.end_ns), node.row
-    if row is None:
-        return sums
+    """Measure the row of a node, without those below it."""
+    if node.row is None:
+        return BranchSums(start_ns=node.start_ns, end_ns=node.end_ns)
+    return measure_row(node.row)
+
+
+def measure_row(row: SpanSummary) -> BranchSums:
+    """Measure a call or a tool; the span of an agent repeats what its calls have."""
+    sums = BranchSums(start_ns=row.start_ns, end_ns=row.end_ns)
     has_failed = row.status == "ERROR"
     if row.columns.kind == "TOOL":
         sums.tools, sums.tool_errors = 1, int(has_failed)

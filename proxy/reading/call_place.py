@@ -1,7 +1,6 @@
 """Where a call or a tool stands: its place in run and conversation, and the calls beside it.
 
-Everything is read from columns, except the call that this one continues, whose messages say what
-is new in it, and the tools whose results it brought.
+The call that this one continues is read whole, because its messages say what is new in this one.
 """
 
 from __future__ import annotations
@@ -9,24 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from openinference.semconv.trace import ToolCallAttributes
-
-from codec.members import string_of
-from proxy.reading.call import decode_call
+from proxy.reading.failures import describe_failures, has_row_failed
 from proxy.reading.growth import find_before, read_growth
-from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_word
+from proxy.reading.tool_results import read_failed_beside
+from telemetry.finding.where import ALL_CALLS
 from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from proxy.reading.call import RecordedCall
+    from proxy.reading.failures import Failure
     from telemetry.finding.where import Where
     from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanSummary
-
-MAX_BROUGHT: Final = 100
-"""How many tools are looked at that one request may have brought results of."""
 
 MAX_FAILED: Final = 10
 """How many failed calls in a row are passed over: clients try a few times."""
@@ -57,7 +52,9 @@ class CallPlace:
             failed is passed over, because this one repeats its request.
         before: the call before it; of a tool, the one that called it.
         behind: the call behind it; of a tool, the one that brought its result.
-        brought: the rows of the tools whose results it brought, by the ids of their calls.
+        failed: the results of failed tools among its messages
+            (:func:`~proxy.reading.tool_results.read_failed`); ``None`` if they are not known.
+        failure: what is known of a call or a tool that failed.
     """
 
     run: Position | None = None
@@ -65,10 +62,11 @@ class CallPlace:
     continued: RecordedCall | None = None
     before: SpanSummary | None = None
     behind: SpanSummary | None = None
-    brought: Mapping[str, SpanSummary]
+    failed: Mapping[str, Sequence[str]] | None = None
+    failure: Failure | None = None
 
 
-NOWHERE: Final = CallPlace(brought={})
+NOWHERE: Final = CallPlace()
 """The place of a call of which nothing else is known."""
 
 
@@ -88,18 +86,15 @@ def read_place(reader: Calls, call: RecordedCall) -> CallPlace:
         of_it = ALL_CALLS.also(run=columns.run)
         run, nearer, further = _find(reader, of_it, columns.run, row)
         before, behind = nearer or before, further or behind
-    if not is_call(columns.kind):
-        return CallPlace(
-            run=run, conversation=conversation, before=before, behind=behind, brought={}
-        )
-    continued = _find_continued(reader, call)
+    has_place = run is not None or conversation is not None
     return CallPlace(
         run=run,
         conversation=conversation,
-        continued=continued,
+        continued=_find_continued(reader, call) if is_call(columns.kind) else None,
         before=before,
         behind=behind,
-        brought=_read_brought(reader, row, continued),
+        failed=read_failed_beside(reader, row) if is_call(columns.kind) else None,
+        failure=describe_failures(reader, [row])[0] if has_place and has_row_failed(row) else None,
     )
 
 
@@ -126,30 +121,4 @@ def _find_continued(reader: Calls, call: RecordedCall) -> RecordedCall | None:
         if read_growth(call, found).added_from < len(call.input_messages):
             break
         found = find_before(reader, found)
-    return found
-
-
-def _read_brought(
-    reader: Calls, row: SpanSummary, continued: RecordedCall | None
-) -> dict[str, SpanSummary]:
-    """Read the tools whose results a call brought, or failed calls that it repeats.
-
-    The row of a tool stands behind that of the call.
-    """
-    if row.columns.conversation is None:
-        return {}
-    tools = reader.that(
-        ALL_ROWS.also(ask_word("kind", "TOOL"), conversation=row.columns.conversation)
-    )
-    since = row.seq if continued is None else min(row.seq, continued.summary.seq)
-    first_ns = row.start_ns if continued is None else continued.summary.end_ns
-    rows = [
-        one for one in tools.after(since, MAX_BROUGHT) if first_ns <= one.end_ns <= row.start_ns
-    ]
-    found: dict[str, SpanSummary] = {}
-    for stored in tools.with_bytes(rows):
-        attributes = decode_call(stored.summary, stored.span).span.attributes
-        call_id = string_of(attributes.get(ToolCallAttributes.TOOL_CALL_ID))
-        if call_id is not None:
-            found[call_id] = stored.summary
     return found

@@ -115,6 +115,14 @@ def format_time(at_ns: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{nanoseconds:09d}Z"
 
 
+def write_time(at_ns: object) -> str | None:
+    """Write a time, given in nanoseconds since the epoch; ``None`` if it is not a time."""
+    try:
+        return format_time(at_ns) if isinstance(at_ns, int) else None
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def build_open_record(call: OpenCall, now_ns: int) -> JsonObject:
     """Build the record of an open call, with the member names of a recorded one."""
     return {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from proxy.reading.record import SCHEMA_VERSION, build_summary_record, format_time
 from proxy.reading.run_tree import count_too_deep
+from proxy.reading.spent_time import build_time, measure_time
 from proxy.reading.sum_members import build_step_sums
 from telemetry.facts import NO_COLUMNS
 from telemetry.launch_labels import read_name
@@ -113,9 +114,11 @@ def build_tree_record(
     caller: SpanSummary | None,
 ) -> JsonObject:
     """Build the record of a run with its rows, in the order in which they are drawn."""
+    rows = [node.row for node in nodes if node.row and node.row.columns.run == sums.run]
     return build_run_record(sums, ended_by) | {
         "parent_run": None if caller is None else caller.columns.run,
         "metadata": metadata,
+        "time": build_time(measure_time(rows)),
         "too_deep": count_too_deep(nodes),
         "spans": [
             {"depth": node.depth, "tries": node.tries, **build_summary_record(node.row)}

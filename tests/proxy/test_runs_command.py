@@ -230,10 +230,11 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
     ran = Ran(store, call_id="run:812")
     assert (ran.status, ran.err) == (0, "")
     lines = ran.out.splitlines()
-    assert lines[:9] == [
+    assert lines[:10] == [
         "run 812  answer",
         "  asked       Fix the failing test",
-        "  took        2.50 s",
+        "  took        2.50 s: model 1.50 s · tools 1.00 s",
+        "  longest     gpt-5.1, 1.00 s (00000000)",
         "  calls       2, 1 failed",
         "  tools       2, 1 failed",
         "  tokens      200 in (160 cached), 20 out",
@@ -292,7 +293,8 @@ def test_a_run_is_shown_while_it_goes_on(store: Path) -> None:
     """Without the agent's span, and so without what that says."""
     ran = Ran(store, call_id="run:830")
     lines = ran.out.splitlines()
-    assert (ran.status, lines[0], lines[2]) == (0, "run 830  open", "  took        5.00 s so far")
+    took = "  took        5.00 s so far: model 4.65 s · tools 350 ms"
+    assert (ran.status, lines[0], lines[2]) == (0, "run 830  open", took)
     assert "usage" not in lines
     assert "{}" not in ran.out
     (record,) = Ran(store, call_id="run:830", as_json=True).records

@@ -109,7 +109,7 @@ def test_full_shows_everything_in_its_order(tmp_path: Path, coder: Coder) -> Non
     lines = show(tmp_path, coder.calls[2], whole=True)
     assert "before" not in lines
     assert lines.index("    Mind the gap.") < lines.index("    line 50") < lines.index("answer")
-    assert "  tool  Read store.py  toolu_read_0123456789" in lines
+    assert "  tool  Read store.py ✓  toolu_read_0123456789" in lines
 
 
 def test_what_an_agent_added_is_a_line(tmp_path: Path, coder: Coder) -> None:
@@ -156,12 +156,31 @@ def test_a_failed_tool_is_headed_failed(tmp_path: Path, coder: Coder) -> None:
         f"  before      {second}  Read ✓ → Bash pytest -q",
         f'  after       {third}  Bash ✗ → "It fails."',
     ]
+    assert lines[5] == "  corrected   by no later step"
     at = lines.index("error")
     assert lines[at + 1 : at + 4] == ["  Exit code 1", "  ", "  E   assert 1 == 2"]
     listed = Ran(tmp_path / "t.db", words=("kind:tool", "status:error")).out
     assert "✗ Bash pytest -q" in listed
     assert "failed" in listed
     assert "completed" not in listed
+
+
+def test_a_failed_tool_names_the_step_that_corrected_it(tmp_path: Path) -> None:
+    """The same call that succeeded later, or else one of the same tool."""
+    again = BASH | {"id": "toolu_more_0123456789"}
+    for later, title in (("make", "corrected"), ("make -k", "later    ")):
+        with Agents(tmp_path / f"{title}.db") as agents:
+            coder = Coder(agents)
+            coder.ask(text("Do it"), said=[BASH | {"input": {"command": "make"}}])
+            wrong = json.dumps({"error": "no\nrule"})
+            coder.ask(told(BASH, wrong, failed=True), said=[again | {"input": {"command": later}}])
+            coder.ask(told(again, "Made."), said=[text("Done")])
+        (tmp_path / f"{title}.db").replace(tmp_path / "t.db")
+        listed = Ran(tmp_path / "t.db", words=("kind:tool",), as_json=True)
+        failed, corrected = listed.span_ids
+        lines = show(tmp_path, failed)
+        assert f"  {title}   {corrected[:8]}  Bash {later}  ✓" in lines
+        assert part([*lines, ""], "error") == ["  no", "  rule"]
 
 
 def test_a_call_that_failed_says_that_nothing_followed(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from codec.members import object_of
-from proxy.page.api.conversations import build_conversation
-from proxy.page.api.rows import build_bar, write_time
+from proxy.page.api.rows import build_bar
 from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
+from proxy.reading.record import write_time
 from proxy.reading.run_record import build_run_record, find_ending
 from proxy.reading.spent_time import build_time, measure_time
+from proxy.reading.turns import build_conversation
 from telemetry.conversations.prompt import PARTS
 from telemetry.reading.calls import make_clock
 from telemetry.semconv import MetadataMember

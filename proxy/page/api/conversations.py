@@ -12,8 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.calls import SEARCH_SECONDS
-from proxy.page.api.rows import write_time
-from proxy.reading.sum_members import build_step_sums
+from proxy.reading.turns import build_conversation
 from telemetry.finding.where import ask_known
 from telemetry.reading.engine import LAST_SEQ
 
@@ -88,19 +87,3 @@ def _is_known(sums: ConversationSums) -> bool:
     they are listed only with ``lone=true``.
     """
     return sums.calls > 1 or sums.session is not None or bool(sums.run_numbers)
-
-
-def build_conversation(sums: ConversationSums) -> JsonObject:
-    """Build the record of a conversation."""
-    return {
-        "number": sums.number,
-        "session": sums.session,
-        "client": sums.client,
-        "models": sums.models,
-        "runs": sums.runs,
-        **build_step_sums(sums),
-        "start_time": write_time(sums.start_ns),
-        "end_time": write_time(sums.end_ns),
-        "preview": sums.preview,
-        "last_seq": sums.last_seq,
-    }

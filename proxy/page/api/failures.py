@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.page.api.rows import write_time
 from proxy.reading.failures import describe_failures, has_row_failed
+from proxy.reading.record import write_time
 from telemetry.facts import tell_what
 from telemetry.finding.where import Rows, ask_word
 from telemetry.reading.engine import LAST_SEQ

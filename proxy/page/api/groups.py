@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from proxy.page.api.rows import write_time
 from proxy.page.errors import PageError
+from proxy.reading.record import write_time
 from proxy.reading.sum_members import build_sums
 from telemetry.reading.engine import LAST_SEQ
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from openinference.semconv.trace import SpanAttributes
 
-from proxy.page.api.rows import write_time
 from proxy.page.errors import PageError
 from proxy.reading.call import decode_call
+from proxy.reading.record import write_time
 from proxy.reading.spent_time import measure_time
 from proxy.reading.sum_members import build_sums
 from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_known

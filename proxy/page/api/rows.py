@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.reading.record import NO_ROW, build_summary_record, format_time
+from proxy.reading.record import NO_ROW, build_summary_record
 from telemetry.facts import tell_what
 from telemetry.store.checksum import DAMAGED_WORDS
 
@@ -23,14 +23,6 @@ def build_row(row: SpanSummary) -> JsonObject:
     if not (row.start_ns and row.end_ns):
         record |= {"start_time": None, "end_time": None, "duration_ms": None}
     return record
-
-
-def write_time(at_ns: object) -> str | None:
-    """Write a time, given in nanoseconds since the epoch; ``None`` if it is not a time."""
-    try:
-        return format_time(at_ns) if isinstance(at_ns, int) else None
-    except (ValueError, OverflowError, OSError):
-        return None
 
 
 def build_bar(row: SpanSummary, depth: int, begin_ns: int) -> JsonObject:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.parameters import MAX_NUMBER
-from proxy.page.api.rows import build_row, write_time
+from proxy.page.api.rows import build_row
 from proxy.page.errors import PageError
 from proxy.reading.costs import NEWEST_ROWS, explain_newest
+from proxy.reading.record import write_time
 from proxy.reading.sum_members import build_costs
 from telemetry.reading.sums import NO_SUMS
 

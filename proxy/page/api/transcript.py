@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.page.api.conversation import find_conversation
 from proxy.page.api.messages import build_heads
-from proxy.page.api.rows import write_time
 from proxy.reading.call import read_with_pictures
 from proxy.reading.growth import find_before, read_growth
+from proxy.reading.record import write_time
 from proxy.reading.tool_results import read_failed
 
 if TYPE_CHECKING:
