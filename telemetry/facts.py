@@ -387,6 +387,16 @@ class CallColumns(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             place=276,
         ),
     ] = None
+    input_usd: Annotated[
+        float | None,
+        Fact(
+            "the part of the cost that the request's tokens have",
+            form=Form.DOLLARS,
+            schema=16,
+            found=OfSpan("llm.cost.prompt"),
+            place=271,
+        ),
+    ] = None
 
 
 COLUMN_NAMES: Final = CallColumns.__struct_fields__

@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.commands.message_lines import fact_line
-from proxy.commands.table import describe_costs, format_dollars, format_duration
+from proxy.commands.table import (
+    describe_costs,
+    describe_input_share,
+    format_dollars,
+    format_duration,
+)
 from proxy.reading.costs import explain_gaps
 from telemetry.facts import ID_DIGITS, LIST_BASIS, tell_what
 
@@ -35,7 +40,9 @@ def sums_lines(
     yield fact_line("tools", _write_count(sums.tools, sums.tool_errors))
     yield fact_line("tokens", _write_tokens(sums) or "none reported")
     if sums.cost_usd is not None:
-        yield fact_line("cost", describe_costs(sums.cost_usd, sums.list_usd, sums.unpriced))
+        cost = describe_costs(sums.cost_usd, sums.list_usd, sums.unpriced)
+        share = describe_input_share(sums.input_usd, sums.cost_usd)
+        yield fact_line("cost", f"{cost}{share}")
     yield from _gap_lines(own, "cost" if sums.cost_usd is None else "")
     if sums.saved_usd:
         yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")

@@ -27,7 +27,7 @@ MAX_NAMES: Final = 20
 _NAMES: Final = (
     *("calls", "failed_calls", "tools", "tool_errors", "priced", "prompt_tokens"),
     *("cached_tokens", "completion_tokens", "cost_usd", "start_ns", "end_ns", "first_seq"),
-    *("last_seq", "last_call_seq", "list_usd", "saved_usd", "unpriced"),
+    *("last_seq", "last_call_seq", "list_usd", "saved_usd", "unpriced", "input_usd"),
 )
 
 
@@ -45,6 +45,7 @@ class ConversationSums:
         unpriced: of how many calls a cost is missing.
         list_usd: the part of it at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
+        input_usd: the part of the cost that the requests' tokens have, as far as it is known.
         models: those that answered, in the order in which they came.
         preview: what the user asked first.
         first_seq: the number of its first row.
@@ -66,6 +67,7 @@ class ConversationSums:
     cost_usd: float | None = None
     list_usd: float | None = None
     saved_usd: float | None = None
+    input_usd: float | None = None
     start_ns: int = 0
     end_ns: int = 0
     first_seq: int = 0
@@ -99,7 +101,7 @@ class Conversation:
         known["last_seq"] = known.pop("last_call_seq") or known["last_seq"]
         known |= {name: known[name] or 0 for name in ("start_ns", "end_ns")}
         errors = known.pop("failed_calls")
-        for name in ("cost_usd", "list_usd", "saved_usd"):
+        for name in ("cost_usd", "list_usd", "saved_usd", "input_usd"):
             known[name] = None if known[name] is None else float(known[name])
         sums = ConversationSums(number=self._number, errors=errors, **known)
         self._add_names(sums)

@@ -31,6 +31,7 @@ MAX_TREE_ROWS: Final = 2_000
 _NAMES: Final = (
     *("calls", "failed_calls", "tools", "tool_errors", "prompt_tokens", "cached_tokens"),
     *("completion_tokens", "cost_usd", "priced", "unpriced", "list_usd", "saved_usd"),
+    "input_usd",
     *("start_ns", "end_ns", "first_seq", "last_seq"),
 )
 
@@ -49,6 +50,7 @@ class RunSums:
         unpriced: of how many calls a cost is missing.
         list_usd: the part of it at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
+        input_usd: the part of the cost that the requests' tokens have, as far as it is known.
         start_ns: when its first row began.
         end_ns: when its last one ended.
         first_seq: the number of its first row.
@@ -71,6 +73,7 @@ class RunSums:
     unpriced: int
     list_usd: float | None
     saved_usd: float | None
+    input_usd: float | None
     start_ns: int
     end_ns: int
     first_seq: int

@@ -38,6 +38,7 @@ interface Row {
   total_tokens: number | null;
   cached_tokens: number | null;
   cost_usd: number | null;
+  input_usd: number | null;
   saved_usd: number | null;
   cost_basis: string | null;
   cost_gap: string | null;

@@ -268,6 +268,23 @@ def test_a_run_is_drawn_as_a_tree(store: Path) -> None:
     assert "  ended by    answer" in lines
 
 
+@pytest.mark.parametrize(
+    ("input_usd", "words"),
+    [(0.2425, "$0.5, 97 % is input"), (0.1, "$0.5"), (None, "$0.5"), (0.3, "$0.5, 100 % is input")],
+)
+def test_a_run_says_that_most_of_its_cost_is_input(
+    tmp_path: Path, input_usd: float | None, words: str
+) -> None:
+    """From four fifths on; not if the parts of the cost are not known."""
+    run = Run(1)
+    run.call(0, 1_000, "grep", input_usd=input_usd)
+    run.call(2_000, 500, input_usd=input_usd)
+    out = Ran(fill(tmp_path / "t.db", run.rows), call_id="run:1").out
+    assert [line for line in out.splitlines() if line.startswith("  cost ")] == [
+        f"  cost        {words}"
+    ]
+
+
 def test_a_run_says_once_why_a_cost_is_unknown(tmp_path: Path) -> None:
     """Beside its cost that of its calls, beside sub-agents that of theirs; and what mends it."""
     run = Run(1)

@@ -66,6 +66,9 @@ _AMOUNTS: dict[str, Amount] = {
         lambda row: row.columns.cost_usd if row.columns.cost_basis == "list" else None,
         MAX_COST_USD,
     ),
+    "input_usd": _total(
+        lambda row: None if row.columns.cost_usd is None else row.columns.input_usd, MAX_COST_USD
+    ),
     "saved_usd": _total(_GET["saved_usd"], MAX_COST_USD),
     "output_ms": _total(_output_ms, MAX_OUTPUT_MS),
     "tools": _number(_is_tool),

@@ -78,6 +78,7 @@ def _make_rows() -> Iterator[SpanRow]:
                 cost_usd=some(None, 0.0, 0.0000152587890625, 0.0625, 0.5) if is_call else None,
                 cached_tokens=tokens[3],
                 cost_gap=some(None, "no_usage", "unknown_model") if is_call else None,
+                input_usd=some(None, 0.0625) if is_call else None,
                 finish_reason=some(None, "stop", "length", "tool_calls"),
                 error_type=some(None, "429", "invalid_request_error"),
                 http_status=some(None, 200, 400, 503),
