@@ -183,7 +183,7 @@ class Conversations extends Screen {
     row.dataset.said = said;
     const bad = one.errors > 0;
     const cell = (/** @type {string} */ kind, /** @type {any[]} */ ...children) => el("td", { class: kind }, children);
-    const number = (/** @type {string} */ name, /** @type {string} */ value) => el("td", { class: "number", "data-name": value === "–" ? null : name }, value);
+    const number = (/** @type {string} */ name, /** @type {string} */ value, /** @type {any} */ more = null) => el("td", { class: "number", "data-name": value === "–" ? null : name }, more, more && " of ", value);
     const asked = line(one.preview);
     const notes = costNotes(one).join(", ");
     const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => rove(this.links(), open) }, asked || el("em", { class: "dim" }, "not recorded"));
@@ -191,9 +191,9 @@ class Conversations extends Screen {
       row,
       cell("", el("span", { class: `mark ${bad ? "error" : "ok"}` }, icon(bad ? "error" : "ok"), el("span", { class: "hidden" }, bad ? plural(one.errors, "error") : "no errors"))),
       cell("time", el("time", { datetime: one.end_time, title: moment(one.end_time) }, day(one.end_time) ? moment(one.end_time).slice(0, -3) : clock(one.end_time))),
-      cell("what", open, bad && el("span", { class: "tag error" }, plural(one.errors, "error")), one.tool_errors > 0 && el("span", { class: "tag cut" }, plural(one.tool_errors, "failed tool"))),
+      cell("what", open, bad && el("span", { class: "tag error" }, plural(one.errors, "error"))),
       cell("wide", line(one.client) || "–"), cell("wide models", one.models.map(line).join(", ") || "–"),
-      number("calls", exact(one.calls)), number("tools", one.tools ? exact(one.tools) : "–"),
+      number("calls", exact(one.calls)), number("tools", one.tools ? exact(one.tools) : "–", one.tool_errors > 0 && el("a", { class: "bad", tabindex: -1, href: link(["failures"], { conversation: one.number }) }, `${exact(one.tool_errors)} failed`)),
       number("in", count(one.prompt_tokens)), cell("number wide dim", cachedShare(one).replace(" cached", "") || "–"),
       number("out", count(one.completion_tokens)),
       el("td", { class: "number", title: notes || null }, one.cost_usd != null && one.unpriced > 0 && el("span", { "aria-hidden": "true" }, "≥ "), costs(one), notes && el("span", { class: "hidden" }, ` ${notes}`)),
@@ -205,7 +205,7 @@ class Conversations extends Screen {
 
   /** @returns {HTMLAnchorElement[]} */
   links() {
-    return [...(this.body?.querySelectorAll("a") ?? [])];
+    return [.../** @type {NodeListOf<HTMLAnchorElement>} */ (this.body?.querySelectorAll("td.what a") ?? [])];
   }
 }
 
