@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 _PARTS = ("span", "request", "response", "stream")
 _PATHS = ("", *(f"/raw?part={part}" for part in _PARTS), "/stream", "/copy?as=json")
-_LISTS = ("calls?limit=300", "stats", "conversations?lone=true", "groups", "groups?by=user")
+_LISTS = (
+    *("calls?limit=300", "stats", "conversations?lone=true", "groups", "groups?by=user"),
+    *("failures", "rankings", "rankings?by=run"),
+)
 
 CALLS = [(name, members) for name, (members, _) in SHAPES.items() if "every" not in name]
 

@@ -35,6 +35,7 @@ DEEP = "[" * 90 + "]" * 90
 _LISTS = (
     *("status", "calls", "calls?filter=status:ok", "calls?filter=word", "conversations"),
     *("conversations?lone=true", "stats", "stats?filter=status:ok", "groups", "groups?by=user"),
+    *("failures", "failures?filter=status:error", "rankings", "rankings?by=run"),
 )
 
 _OF_CALL = (
@@ -43,6 +44,9 @@ _OF_CALL = (
     *("/messages/0?of=answer", "/messages/0?of=answer&part=call-0", "/images/0", "/images/1"),
     *("/stream", "/stream?from=9", "/raw?part=stream"),
 )
+
+
+_OF_RUN = ("runs/", "failures?run=")
 
 
 async def ask_all(store: Path) -> list[Told]:
@@ -56,7 +60,7 @@ async def ask_all(store: Path) -> list[Told]:
         for number in numbers | {1, 7}:
             paths += [f"conversations/{number}{more}" for more in ("", "/transcript", "/context")]
         numbers = {one["run"] for one in rows if isinstance(one["run"], int)}
-        paths += [f"runs/{number}" for number in numbers | {1, 812}]
+        paths += [f"{one}{number}" for number in numbers | {1, 812} for one in _OF_RUN]
         told = [await api.ask(path) for path in paths]
     assert not [one for one in told if one.status not in {200, 400, 404}]
     return told
