@@ -169,12 +169,11 @@ def _row(row: SpanSummary, turn: Turn) -> Iterator[Text]:
     yield cell(write_call_cost(columns))
     what = tell_what(row)
     if columns.step is None and what == turn.asked:  # it stands above
-        did = ", ".join(columns.tools.split("\n")) if columns.tools else "answer"
-        what = f"→ {did}"
+        what = f"→ {', '.join((columns.tools or 'answer').splitlines())}"
     text = cell(what, MAX_PREVIEW_CHARS)
     if row.status == "ERROR":
-        failed = Text(f"failed {escape_line(columns.error_type or row.outcome)}  ", style="red")
-        text = failed.append_text(text)
+        text = Text(f"failed {escape_line(columns.error_type or row.outcome)}", style="red")
+        text.append(f"  {escape_line(columns.step)}" if columns.step else "", style="default")
     yield text
 
 

@@ -40,6 +40,9 @@ MAX_NEW: Final = 20
 """How many new messages are shown in their order: the results of some parallel tools."""
 
 
+_HIDDEN: Final = "hidden by the settings"
+
+
 def said_lines(call: RecordedCall, place: CallPlace, *, whole: bool) -> Iterator[Line]:
     """Show what was said in a call, or what a tool was asked and what it answered.
 
@@ -59,6 +62,8 @@ def said_lines(call: RecordedCall, place: CallPlace, *, whole: bool) -> Iterator
         said = order_messages(messages) if said is None else said
         yield from _request_lines(said, names, continues=continues)
     yield from _asked_lines(call, whole=whole)
+    if not messages and call.span.attributes.get("input.value") == REDACTED:
+        yield 2, Text(_HIDDEN, style="dim")
     has_failed = call.summary.columns.kind == "TOOL" and call.summary.status == "ERROR"
     yield from title_lines("error" if has_failed else "answer")
     if has_failed and not whole and call.response_text not in {None, REDACTED}:
@@ -99,8 +104,8 @@ def _name_results(call: RecordedCall, place: CallPlace) -> dict[int, str]:
 
 
 def _order_new(call: RecordedCall, place: CallPlace) -> Conversation | None:
-    """Order the messages that are new in a call; ``None`` if it continues no other one."""
-    if place.continued is None:
+    """Order the messages that are new in a call; ``None`` if it continues no other, or has none."""
+    if place.continued is None or not call.input_messages:
         return None
     new = call.input_messages[read_growth(call, place.continued).added_from :]
     if len(new) > MAX_NEW:
@@ -184,5 +189,5 @@ def _why_empty(call: RecordedCall) -> str:
     if call.metadata.get(MetadataMember.CONTENT_HIDDEN_BY):
         return "hidden, as the client asked"
     if call.span.attributes.get("output.value") == REDACTED:
-        return "hidden by the settings"
+        return _HIDDEN
     return "nothing that could be recorded"

@@ -212,7 +212,9 @@ def test_hidden_texts_stay_hidden_where_calls_are_compared(tmp_path: Path) -> No
         coder.ask(text("A secret"), said=[reads])
         last = coder.ask(told(READ, "secret"), said=[text("Done")])
     for options in ({}, {"whole": True}):
-        assert "secret" not in "\n".join(show(tmp_path, last, **options))
+        lines = show(tmp_path, last, **options)
+        assert "secret" not in "\n".join(lines)
+        assert part(lines, "request") == ["  hidden by the settings"]
 
 
 def test_a_changed_system_message_is_marked(tmp_path: Path) -> None:
