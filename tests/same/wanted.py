@@ -22,7 +22,60 @@ class Wanted(NamedTuple):
     why: str
 
 
+_TEXT = r'"(?:[^"\\]|\\.)*"'
+
 WANTED: tuple[Wanted, ...] = (
+    Wanted(
+        where=r".*: (?:command|show json|page|search|conversations)",
+        what=rf'"(?:what|step|purpose|asked)": ?(?:{_TEXT}|null)(?:, ?)?',
+        why="A call says what it is about: its words, else what is new in it; and what a helper"
+        " call of an agent is for.",
+    ),
+    Wanted(
+        where=r".*: command (?:stats|traces --runs) .*--json|.*: command stats --json"
+        r"|.*: (?:page (?:stats|conversations)|search conversations|conversations)",
+        what=r'"(?:cost_usd|priced|unpriced|tools|tool_errors)": ?(?:[-+.\de]+|null)(?:, ?)?',
+        why="Sums are built and rounded in one place: dollars have twelve digits, the members"
+        " another order, and how many calls have no price is one of them.",
+    ),
+    Wanted(
+        where=r".*: command traces --limit",
+        what=r"(?s).*",
+        why="The table has a column for the API and says what each call is about. Its rows are"
+        " compared as JSON.",
+    ),
+    Wanted(
+        where=r".*: show [0-9a-f]{16}",
+        what=r"(?m)^  (?:place|before|after|see also|run|limit)  .*\n"
+        r"|^  [\d.,]+ (?:ms|s|min)\b.*\n|(?<=^  tool  )\S+  (?=\S+$)"
+        r"|(?<=, turn \d) \((?:by|a|its|it) [^)]*\)$",
+        why="A call begins with its time, tokens and cost, and says where it stands in its"
+        " conversation and in its run, and what is left of rate limits. A result says of which"
+        " tool it is, and a link says its rule in words.",
+    ),
+    Wanted(
+        where=r".*: (?:page conversations|search conversations|conversations)",
+        what=r'"runs": ?\d+, ?',
+        why="Only runs of agents are counted as runs: a call in no run was one, too.",
+    ),
+    Wanted(
+        where=r".*: page ",
+        what=rf'"link": ?(?:{_TEXT}|null), ?'
+        rf'|, ?"(?:digest|left_out)": ?(?:{_TEXT}|null)(?=[,}}])'
+        r'|"limits": ?\[(?:\{[^}]*\}(?:, ?)?)*\], ?',
+        why="The page says by which rule a call is linked, what is left of rate limits, and which"
+        " picture is kept or why it is not.",
+    ),
+    Wanted(
+        where=r".*: show [0-9a-f]{16}",
+        what=r"(?m)\$(?=\d)| USD\b|(?:^ +\S.{1500,}|^ +\(\+ [\d,]+ characters: --full\))$",
+        why="A dollar sign stands before amounts. A long line of a tool's result is cut.",
+    ),
+    Wanted(
+        where=r".*: (?:command|show json|page calls/)",
+        what=r'"rate_limits": ?\[(?:\{[^}]*\}(?:, ?)?)*\](?:, ?)?',
+        why="A whole call says what is left of its provider's rate limits.",
+    ),
     Wanted(
         where=r".*: page calls/",
         what=r'"stream": ?(?:\d+|null),? ?',
@@ -101,6 +154,12 @@ WANTED: tuple[Wanted, ...] = (
         where=r"damaged: page stats\?",
         what=r'\{"time": ?"19(?:69|70)-[^}]*\}',
         why="A damaged time shortly before 1970 counts in the step that begins with 1970.",
+    ),
+    Wanted(
+        where=r".*: (?:command (?:stats|traces --runs)(?!.*--json)|show run)",
+        what=r"(?m) {2,}[-$<\d.,*+ ]+$|[ *─]+",
+        why="Columns have other widths. Sums say how many calls have no price in a column, not by"
+        " a star; they are compared as JSON.",
     ),
 )
 
