@@ -54,6 +54,11 @@ WANTED: tuple[Wanted, ...] = (
         " tool it is, and a link says its rule in words.",
     ),
     Wanted(
+        where=r".*: page calls/",
+        what=r'"the verdict: [^"]*"(?:, ?)?',
+        why="The verdict of a moderation stands where an answer does, and is no note.",
+    ),
+    Wanted(
         where=r".*: (?:page conversations|search conversations|conversations)",
         what=r'"runs": ?\d+, ?',
         why="Only runs of agents are counted as runs: a call in no run was one, too.",
