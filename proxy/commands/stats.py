@@ -28,7 +28,13 @@ from rich.text import Text
 from proxy.commands.console import open_console
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_command import StoreCommand
-from proxy.commands.table import Column, cell, format_duration, print_rows
+from proxy.commands.table import (
+    Column,
+    cell,
+    describe_input_share,
+    format_duration,
+    print_rows,
+)
 from proxy.reading.chosen_calls import read_filter
 from proxy.reading.costs import explain_newest
 from proxy.reading.record import encode_line
@@ -128,7 +134,7 @@ def run_stats(
                     chosen, limit, command, open_console(out), as_json=options.as_json
                 )
             else:
-                marks, console = set[str](), open_console(out)
+                marks, notes, console = set[str](), list[str](), open_console(out)
                 if options.by in NUMBERED:
                     from proxy.commands.stats_dearest import show_dearest  # noqa: PLC0415 - rare
 
@@ -137,8 +143,10 @@ def run_stats(
                         chosen, options.by, limit, console, as_json=options.as_json, marks=marks
                     )
                 else:
-                    left_out = _show(chosen, options, repricing, console, marks)
+                    left_out = _show(chosen, options, repricing, console, marks=marks, notes=notes)
                 command.tell_marks(console, marks)
+                for words in notes:
+                    command.tell(words)
                 if left_out is not None and not options.as_json:
                     command.tell_gaps(explain_newest(reader, wanted.where()))
         if left_out is None:
@@ -165,7 +173,9 @@ def _show(
     options: StatsOptions,
     repricing: Repricing | None,
     console: Console,
+    *,
     marks: set[str],
+    notes: list[str],
 ) -> int | None:
     """Show the groups and all calls; return how many groups are left out.
 
@@ -186,6 +196,8 @@ def _show(
         console.out(encode_line(build_sums_record(total, "", repriced)))
     else:
         print_sums(console, groups[:limit], [total], by=by, repriced=repriced, marks=marks)
+        if share := describe_input_share(total.input_usd, total.totals["cost_usd"]):
+            notes.append(f"of the cost, {share}.")
     return max(0, len(groups) - limit)
 
 

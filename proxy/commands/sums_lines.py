@@ -42,7 +42,7 @@ def sums_lines(
     if sums.cost_usd is not None:
         cost = describe_costs(sums.cost_usd, sums.list_usd, sums.unpriced)
         share = describe_input_share(sums.input_usd, sums.cost_usd)
-        yield fact_line("cost", f"{cost}{share}")
+        yield fact_line("cost", f"{cost}, {share}" if share else cost)
     yield from _gap_lines(own, "cost" if sums.cost_usd is None else "")
     if sums.saved_usd:
         yield fact_line("saved", f"{format_dollars(sums.saved_usd)} by the provider's cache")

@@ -44,6 +44,7 @@ _NAMES: Final = (
     "priced",
     "unpriced",
     "list_usd",
+    "input_usd",
     "output_ms",
     *(fact.name for fact in SUMMED),
 )
@@ -96,6 +97,7 @@ class CallSums:
         priced: how many of them have a cost.
         unpriced: of how many a cost is missing, as the filter word ``unpriced`` finds them.
         list_usd: the part of the cost at list price, which a subscription paid.
+        input_usd: the part of the cost that the requests' tokens have, as far as it is known.
         output_ms: how long the output of those took that have completion tokens: from the first
             output, where that is known, or else from the beginning, to the end.
         totals: of each fact in :data:`~telemetry.facts.SUMMED`, by its name.
@@ -108,6 +110,7 @@ class CallSums:
     priced: int
     unpriced: int
     list_usd: float
+    input_usd: float
     output_ms: int
     totals: Mapping[str, Any]
     ranks: Mapping[str, Ranks]
@@ -120,6 +123,7 @@ NO_SUMS: Final = CallSums(
     priced=0,
     unpriced=0,
     list_usd=0.0,
+    input_usd=0.0,
     output_ms=0,
     totals={fact.name: 0 for fact in SUMMED},
     ranks={fact.name: NO_RANKS for fact in RANKED},
@@ -193,7 +197,7 @@ def aggregate(
 
 
 def _make_sums(key: Any, sums: Sequence[Any], times: Mapping[str, Sequence[int]]) -> CallSums:
-    calls, errors, priced, unpriced, list_usd, output_ms, *totals = sums
+    calls, errors, priced, unpriced, list_usd, input_usd, output_ms, *totals = sums
     return CallSums(
         key=key,
         calls=calls,
@@ -201,6 +205,7 @@ def _make_sums(key: Any, sums: Sequence[Any], times: Mapping[str, Sequence[int]]
         priced=priced,
         unpriced=unpriced,
         list_usd=float(list_usd),
+        input_usd=float(input_usd),
         output_ms=output_ms,
         totals={
             fact.name: float(total) if fact.form is Form.DOLLARS else total

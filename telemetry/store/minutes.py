@@ -62,10 +62,10 @@ _KEYS = ("minute", "model", "upstream")
 SUM_NAMES: Final = (
     *("calls", "errors", "prompt_tokens", "completion_tokens"),
     *("cost_usd", "priced", "cached_tokens", "output_ms", "saved_usd", "list_usd"),
-    "unpriced",
+    *("unpriced", "input_usd"),
 )
 
-_DOLLARS = frozenset({"cost_usd", "saved_usd", "list_usd"})
+_DOLLARS = frozenset({"cost_usd", "saved_usd", "list_usd", "input_usd"})
 
 _UNUSED = tuple(f"took_{bucket}" for bucket in range(16))
 """Columns that must have a value. An older spantap counts calls in them by how long they took; here
@@ -82,7 +82,7 @@ def write_sum(name: str) -> str:
     return f"sum(min(max(CAST({value} AS {kind}), 0), {MAX_SUM}))"
 
 
-_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, 0.0, 0.0, 0)
+_NO_SUMS: Final = (0, 0, 0, 0, 0.0, 0, 0, 0, 0.0, 0.0, 0, 0.0)
 
 _ADD = f"""
 INSERT INTO minutes ({", ".join((*_KEYS, *SUM_NAMES, *_UNUSED))})
@@ -103,7 +103,7 @@ SELECT
     start_ns, end_ns, model, status, CAST(prompt_tokens AS INTEGER),
     CAST(completion_tokens AS INTEGER), upstream, CAST(cost_usd AS REAL),
     CAST(cached_tokens AS INTEGER), CAST(ttft_ns AS INTEGER), CAST(saved_usd AS REAL), cost_basis,
-    cost_gap
+    cost_gap, CAST(input_usd AS REAL)
 FROM spans WHERE seq BETWEEN ? AND ? AND seq > (SELECT minutes_after FROM tally)
 AND typeof(start_ns) = 'integer' AND typeof(end_ns) = 'integer' AND {IS_CALL}
 """  # noqa: S608 - constants
@@ -112,7 +112,8 @@ _read_call = attrgetter(
     "start_ns", "end_ns", "model", "status", "prompt_tokens", "completion_tokens"
 )
 _read_amounts = attrgetter(
-    "upstream", "cost_usd", "cached_tokens", "ttft_ns", "saved_usd", "cost_basis", "cost_gap"
+    *("upstream", "cost_usd", "cached_tokens", "ttft_ns", "saved_usd", "cost_basis"),
+    *("cost_gap", "input_usd"),
 )
 
 _Key = tuple[int, str, str]
@@ -131,9 +132,11 @@ _Call = tuple[
     "float | None",
     "str | None",
     "str | None",
+    "float | None",
 ]
 """Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
-the first output, what the cache saved, what the cost means, why it is unknown."""
+the first output, what the cache saved, what the cost means, why it is unknown, the
+part of it that is input."""
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:
@@ -189,7 +192,7 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
     found: dict[_Key, list[float]] = {}
     for call in calls:
         start_ns, end_ns, model, status, prompt, completion = call[:6]
-        upstream, cost, cached, ttft, saved, basis, gap = call[6:]
+        upstream, cost, cached, ttft, saved, basis, gap, of_input = call[6:]
         key = (start_ns // MINUTE_NS, model or "", upstream or "")
         if (sums := found.get(key)) is None:
             found[key] = sums = [*_NO_SUMS]
@@ -209,6 +212,8 @@ def sum_up(calls: Iterable[_Call]) -> dict[_Key, list[float]]:
             sums[5] += 1
             if basis == LIST_BASIS:
                 sums[9] += dollars
+            if of_input:
+                sums[11] += _within(of_input, MAX_COST_USD)
         if gap is not None:
             sums[10] += 1
         if cached:

@@ -268,6 +268,10 @@ _WRITTEN: Final[Mapping[int, tuple[str, ...]]] = {
         # A further sum (telemetry.store.minutes). It is NULL in the minutes that are there.
         "ALTER TABLE minutes ADD COLUMN unpriced INTEGER",
     ),
+    17: (
+        # A further sum. Calls from before have no such part of their cost, which is 0.
+        "ALTER TABLE minutes ADD COLUMN input_usd REAL NOT NULL DEFAULT 0",
+    ),
 }
 """By their numbers, the statements of the migrations that do more than add columns of facts."""
 

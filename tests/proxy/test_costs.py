@@ -193,11 +193,11 @@ def test_a_store_from_before_shows_what_it_has(store: Path) -> None:
     with contextlib.closing(sqlite3.connect(store)) as connection:
         for name in ("saved_usd", "cost_basis", "cost_gap"):
             connection.execute(f"ALTER TABLE spans DROP COLUMN {name}")
-        for name in ("saved_usd", "list_usd", "unpriced"):
+        for name in ("saved_usd", "list_usd", "unpriced", "input_usd"):
             connection.execute(f"ALTER TABLE minutes DROP COLUMN {name}")
         assert sum_up(store)[0].split()[-3:] == ["$0", "0", "$0.75"]
         before = [*connection.execute("SELECT cost_usd, priced FROM minutes")]
-        for statement in (*MIGRATIONS[11], *MIGRATIONS[14]):
+        for statement in (*MIGRATIONS[11], *MIGRATIONS[14], *MIGRATIONS[16]):
             connection.execute(statement)
         sums = "SELECT cost_usd, priced, saved_usd + list_usd FROM minutes"
         assert [*connection.execute(sums)] == [(*row, 0) for row in before]

@@ -234,3 +234,17 @@ def test_prices_are_imported_where_they_are_asked_for_alone() -> None:
     imported = set(ended.stdout.decode().split())
     assert "telemetry.reading.sums" in imported
     assert imported.isdisjoint({"telemetry.pricing", "telemetry.pricing.repricing", "pydantic"})
+
+
+def test_sums_say_that_most_of_the_cost_is_input(tmp_path: Path) -> None:
+    """From four fifths on, by the sums of minutes and by rows; not to programs."""
+    shares = {"mostly": 0.2425, "hardly": 0.1}
+    for name, input_usd in shares.items():
+        columns = CallColumns(client="codex", cost_usd=0.25, input_usd=input_usd)
+        with Store.open(tmp_path / f"{name}.db") as owner:
+            owner.add([replace(make_row(make_exchange(1)), columns=columns)])
+    for by in ("", "client"):
+        words = "spantap stats: of the cost, 97 % is input.\n"
+        assert words in Ran(tmp_path / "mostly.db", by=by).err
+        assert Ran(tmp_path / "hardly.db", by=by).err == ""
+    assert Ran(tmp_path / "mostly.db", as_json=True).err == ""

@@ -87,6 +87,13 @@ def count(rows: Sequence[SpanRow], by: str) -> list[CallSums]:
                     if row.columns.cost_basis == "list"
                 )
             ),
+            input_usd=about(
+                math.fsum(
+                    row.columns.input_usd or 0
+                    for row in of_group
+                    if row.columns.cost_usd is not None
+                )
+            ),
             output_ms=sum(
                 (row.end_ns - row.start_ns - (row.columns.ttft_ns or 0)) // 1_000_000
                 for row in of_group
@@ -146,6 +153,7 @@ calls = st.lists(
             saved_usd=st.none() | st.floats(0, 9),
             cost_basis=st.sampled_from([None, "list"]),
             cost_gap=st.sampled_from([None, "unknown_model"]),
+            input_usd=st.sampled_from([None, 0.125]),
         ),
     ),
     max_size=8,

@@ -43,7 +43,8 @@ SELECT start_ns / {MINUTE_NS}, coalesce(model, ''), coalesce(upstream, ''), coun
     total(cost_usd), count(cost_usd), total(cached_tokens),
     total((end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000)
         FILTER (WHERE completion_tokens > 0),
-    total(saved_usd), total(cost_usd) FILTER (WHERE cost_basis = 'list'), count(cost_gap)
+    total(saved_usd), total(cost_usd) FILTER (WHERE cost_basis = 'list'), count(cost_gap),
+    total(input_usd) FILTER (WHERE cost_usd IS NOT NULL)
 FROM spans WHERE seq > (SELECT minutes_after FROM tally) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """
 
@@ -65,6 +66,7 @@ class MinuteSums(NamedTuple):
     saved_usd: float
     list_usd: float
     unpriced: int
+    input_usd: float
 
 
 SUMMED = f"SELECT {', '.join(MinuteSums._fields)} FROM minutes ORDER BY minute, model, upstream"
@@ -117,6 +119,7 @@ CALLS = st.builds(
         saved_usd=st.sampled_from([None, 0.125]),
         cost_basis=st.sampled_from([None, "list"]),
         cost_gap=st.sampled_from([None, "unknown_model"]),
+        input_usd=st.sampled_from([None, 0.125]),
     ),
 )
 
