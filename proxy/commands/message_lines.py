@@ -57,8 +57,14 @@ TAIL_LINES: Final = 6
 TAIL_CHARACTERS: Final = 1_000
 """How much of a cut text is shown. Its end is shown, too: errors are often there."""
 
+MAX_ARGUMENT_CHARACTERS: Final = 400
+"""A longer line of a call's arguments is cut: it may be a whole file that the call writes."""
+
 MAX_FOLDED_CALLS: Final = 8
 """How many tools a folded message names: an agent calls a few at once."""
+
+_ANSWERERS: Final = frozenset({"assistant", "model"})
+"""Roles of messages to which no agent adds anything."""
 
 _WORDS: Final = frozenset({"reasoning", "refusal", "transcript"})
 """Kinds of parts that are text, but not the message's own text."""
@@ -85,17 +91,19 @@ def message_lines(
         message: the message.
         place: shown beside its role.
         name: of the tool whose result it is.
-        whole: leave nothing out; else what agents added is folded, and a long result is cut.
+        whole: leave nothing out; else what agents added is folded, and long results and arguments
+            are cut.
     """
     yield 2, _title(message, place, name)
-    pieces = iter([] if whole else split_added([one.text for one in _list_texts(message)]))
+    folds = not whole and message.role not in _ANSWERERS
+    pieces = iter(split_added([one.text for one in _list_texts(message)]) if folds else [])
     for part in message.parts:
-        if part.kind == "text" and whole:
-            yield 4, Text(escape(part.text))
-        elif part.kind == "text":
+        if part.kind == "text" and folds:
             yield from _piece_lines(next(pieces, ()), is_result=message.tool_call_id is not None)
+        elif part.kind == "text":
+            yield 4, Text(escape(part.text))
         elif part.call is not None:
-            yield from _tool_call_lines(part.call)
+            yield from _tool_call_lines(part.call, whole=whole)
         elif part.kind in _WORDS:
             yield 4, Text(f"({part.kind}) ", style="italic").append(escape(part.text))
         elif part.picture is not None:
@@ -103,7 +111,7 @@ def message_lines(
         else:
             yield 4, Text(f"({escape_line(part.kind)}) {_short_url(part.text)}", style="italic")
     for call in _calls_behind(message):
-        yield from _tool_call_lines(call)
+        yield from _tool_call_lines(call, whole=whole)
 
 
 def _list_texts(message: RecordedMessage) -> list[ContentPart]:
@@ -315,12 +323,18 @@ def _beginning(text: str, limit: int) -> str:
     return f"{escape_line(text[:limit])}... ({len(text)} characters)"
 
 
-def _tool_call_lines(call: ToolCall) -> Iterator[Line]:
+def _tool_call_lines(call: ToolCall, *, whole: bool) -> Iterator[Line]:
     title = Text("-> ", style="magenta").append(escape_line(call.name or "no name"), style="bold")
     if call.id:
         title.append(f"  {escape_line(call.id)}", style="not bold dim")
     yield 4, title
-    yield 7, Text(escape(_pretty(call.arguments)))
+    for line in _pretty(call.arguments).split("\n"):
+        left_out = 0 if whole else len(line) - MAX_ARGUMENT_CHARACTERS
+        if left_out <= 0:
+            yield 7, Text(escape(line))
+            continue
+        words = f"  (+ {left_out:,} characters: --full)"
+        yield 7, Text(escape(line[:MAX_ARGUMENT_CHARACTERS])).append(words, style="dim")
 
 
 def _pretty(arguments: str) -> str:

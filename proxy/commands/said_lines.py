@@ -174,7 +174,8 @@ def _asked_lines(call: RecordedCall, *, whole: bool) -> Iterator[Line]:
 def _answer_lines(call: RecordedCall, *, whole: bool) -> Iterator[Line]:
     several = len(call.output_messages) > 1
     for message in call.output_messages:
-        yield from message_lines(message, f"output {message.index}" if several else "")
+        place = f"output {message.index}" if several else ""
+        yield from message_lines(message, place, whole=whole)
     for document in call.ranking:
         yield from document_lines(document)
     if call.sound is not None:

@@ -132,6 +132,19 @@ def test_a_long_result_has_its_beginning_and_its_end(tmp_path: Path, coder: Code
     assert len(lines) == 22
 
 
+def test_a_long_argument_is_cut(tmp_path: Path) -> None:
+    """Such as a file that the call writes; what the model says is whole, and so is all of it."""
+    content = "line\n" * 200
+    writes = BASH | {"name": "Write", "input": {"content": content}}
+    said = f"{REMINDER} {LONG}"
+    with Agents(tmp_path / "t.db") as agents:
+        call = Coder(agents).ask(text("Write"), said=[text(said), writes])
+    lines = show(tmp_path, call)
+    assert any(line.endswith("  (+ 815 characters: --full)") for line in lines)
+    assert {"    line 50", "    Mind the gap."} <= {*lines}
+    assert not any("--full" in line for line in show(tmp_path, call, whole=True))
+
+
 def test_a_call_says_where_it_stands_and_how_to_go_on(tmp_path: Path, coder: Coder) -> None:
     """Its place in run and conversation, and what stands before and behind it."""
     first, _, third = (one[:8] for one in coder.calls)
