@@ -34,6 +34,7 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "api.cohere.ai": Provider.COHERE,
     "api.mistral.ai": Provider.MISTRALAI,
     "generativelanguage.googleapis.com": Provider.GOOGLE,
+    "cloudcode-pa.googleapis.com": Provider.GOOGLE,
     _VERTEX: Provider.GOOGLE,
     "amazonaws.com": Provider.AWS,
     "amazonaws.com.cn": Provider.AWS,
@@ -58,8 +59,8 @@ _PROVIDER_BY_HOST_SUFFIX = {
     "oci.oraclecloud.com": Provider.ORACLE,
 }
 """The hosts that OpenInference's own instrumentations know, ``chatgpt.com`` (Codex with a login),
-``api.moonshot.ai``, Vertex's, and Amazon's others: ``bedrock-mantle.REGION.api.aws``, those of
-China and of the European cloud."""
+``cloudcode-pa`` (Code Assist), ``api.moonshot.ai``, Vertex's, and Amazon's others:
+``bedrock-mantle.REGION.api.aws``, those of China and of the European cloud."""
 
 
 _CHATGPT_HOST: Final = "chatgpt.com"
@@ -149,6 +150,7 @@ _GENAI_NAMES = {
 _GENAI_NAME_BY_HOST_SUFFIX = {
     "services.ai.azure.com": "azure.ai.inference",
     "generativelanguage.googleapis.com": "gcp.gemini",
+    "cloudcode-pa.googleapis.com": "gcp.gemini",
     _VERTEX: "gcp.vertex_ai",
 }
 """Services of one provider that OpenTelemetry tells apart."""

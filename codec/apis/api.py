@@ -125,6 +125,8 @@ class Api:
         takes_forms: its requests may be forms, and their files are not observed
             (:mod:`codec.text.multipart`).
         asked: the kind of its requests.
+        peel_request: gives the members of the request that a body holds, if requests come in an
+            envelope (:mod:`codec.apis.envelope`); else ``None``.
         quoted_members: members of an answer in which it repeats its request.
         quoted_lists: members of an answer that are lists whose items repeat parts of the request;
             an empty name means that the answer itself is such a list.
@@ -166,6 +168,7 @@ class Api:
     gives_reason: bool = True
     takes_forms: bool = False
     asked: type[Asked]
+    peel_request: Callable[[JsonObject], JsonObject] | None = None
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]
     open_pictured: OpenPicturedStream | None = None
@@ -184,6 +187,8 @@ class Api:
 
     def ask(self, body: JsonObject, path: str) -> Asked:
         """Make a request of its body; slashes at the end of the path are ignored."""
+        if self.peel_request is not None:
+            body = self.peel_request(body)
         return self.asked(body, path.rstrip("/"))
 
 

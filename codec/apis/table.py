@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from codec.apis.api import Api
 from codec.apis.chat import CHAT
+from codec.apis.code_assist.route import CODE_ASSIST
 from codec.apis.completions import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
-from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM
+from codec.apis.gemini.route import GEMINI, GEMINI_COUNT, GEMINI_EMBED, GEMINI_STREAM
 from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
@@ -36,12 +37,13 @@ __all__ = (
 
 APIS: Final = (
     *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
-    *(GEMINI, GEMINI_STREAM, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
+    *(GEMINI, GEMINI_STREAM, GEMINI_COUNT, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
     *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS),
+    *map(CODE_ASSIST.enclose, (GEMINI, GEMINI_STREAM, GEMINI_COUNT)),
 )
 """All APIs. If a path may end with the ends of two APIs, the longer end comes first."""
 
-COUNTS: Final = frozenset({COUNT_TOKENS.name})
+COUNTS: Final = frozenset(api.name for api in APIS if api.span_name == COUNT_TOKENS.span_name)
 """Names of the APIs that only count, and call no model."""
 
 GIVE_NO_REASON: Final = frozenset(api.operation for api in APIS if not api.gives_reason)

@@ -7,7 +7,7 @@ for a WebSocket, which are refused before they reach an upstream, have separate 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from codec.apis.table import OBSERVED, calls_model_unobserved, find_api
 from proxy.relay.own_prefixes import leave_out_own_prefixes
@@ -29,6 +29,10 @@ handful."""
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
 """Parts of paths: a form that is sent there only brings something to store."""
 
+_CALLS_NO_MODEL: Final = "v1internal:"
+"""How the last segments of Code Assist's paths begin. Its methods that are not observed ask for
+settings and quotas."""
+
 
 class UnobservedCounter:
     """Counts and logs the calls that one worker relays unobserved, and the upgrades it refuses."""
@@ -43,11 +47,13 @@ class UnobservedCounter:
         It counts if its path calls a model by another API, whatever the answer, and even if the
         upstream gives none. Any other POST counts if it has JSON, or a form that is not just an
         upload of files, and the upstream accepted it (a status below 400). So a probe for a path
-        that no upstream has does not count.
+        that no upstream has does not count, and neither do methods that are known to call no model.
         """
         target = downstream.target
         # An API that a setting leaves out does not count: that was set on purpose.
         if downstream.method != "POST" or find_api("POST", target) is not None:
+            return
+        if _path(target).rpartition("/")[2].startswith(_CALLS_NO_MODEL):
             return
         content_type = (downstream.headers.find(b"content-type") or b"").lower()
         asks = b"json" in content_type or (

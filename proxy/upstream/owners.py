@@ -1,6 +1,6 @@
 """Owners of paths: if no upstream is set, each API goes to its own provider.
 
-A path is compared raw, in whole segments from its beginning. It only chooses among four fixed
+A path is compared raw, in whole segments from its beginning. It only chooses among five fixed
 hosts, so that no request can name the host that it goes to. A path without an owner goes to OpenAI.
 """
 
@@ -14,18 +14,25 @@ if TYPE_CHECKING:
 
 
 class Owner(Enum):
-    """A provider that has its own API; the value is its name, and its ``llm.provider``."""
+    """A provider that has its own API; the value is its name."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     GOOGLE = "google"
+    CODE_ASSIST = "code_assist"
     OLLAMA = "ollama"
+
+    @property
+    def provider(self) -> str:
+        """Its ``llm.provider``."""
+        return Owner.GOOGLE.value if self is Owner.CODE_ASSIST else self.value
 
 
 BASE_URLS: Final = {
     Owner.OPENAI: "https://api.openai.com",
     Owner.ANTHROPIC: "https://api.anthropic.com",
     Owner.GOOGLE: "https://generativelanguage.googleapis.com",
+    Owner.CODE_ASSIST: "https://cloudcode-pa.googleapis.com",
     Owner.OLLAMA: "http://127.0.0.1:11434",
 }
 """The origin of each. ``OLLAMA_HOST`` is not read, because users set it to send Ollama's clients to
@@ -36,6 +43,7 @@ EXAMPLES: Final = {
     Owner.OPENAI: "/v1/chat/completions",
     Owner.ANTHROPIC: "/v1/messages",
     Owner.GOOGLE: "/v1beta/models/MODEL:generateContent",
+    Owner.CODE_ASSIST: "/v1internal:generateContent",
     Owner.OLLAMA: "/api/chat",
 }
 """An example path of each, for people."""
@@ -44,6 +52,7 @@ LISTS: Final = {
     Owner.OPENAI: "/v1/models",
     Owner.ANTHROPIC: "/v1/models",
     Owner.GOOGLE: "/v1beta/models",
+    Owner.CODE_ASSIST: "/$discovery/rest?version=v1internal",
     Owner.OLLAMA: "/api/version",
 }
 """A path of each that answers ``GET`` and costs nothing."""
@@ -55,6 +64,7 @@ _STARTS = {
         *("/v1beta", "/v1alpha", "/upload/v1beta", "/download/v1beta"),
         "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
     ),
+    Owner.CODE_ASSIST: ("/v1internal",),
     Owner.OLLAMA: ("/api",),
 }
 """Beginnings of paths (``docs/contract/apis.md#owners``); OpenAI has the rest."""
@@ -116,6 +126,6 @@ def find_asker(head: Head) -> Owner:
 
 def _is_under(path: str, starts: tuple[str, ...]) -> bool:
     return any(
-        path.startswith(start) and path[len(start) : len(start) + 1] in {"", "/"}
+        path.startswith(start) and path[len(start) : len(start) + 1] in {"", "/", ":"}
         for start in starts
     )

@@ -221,7 +221,7 @@ def _order(upstreams: Iterable[Upstream]) -> tuple[Upstream, ...]:
 
 
 def _build_owner(owner: Owner, usage: UsagePolicy) -> Upstream:
-    entry = UpstreamEntry(name=owner.value, url=BASE_URLS[owner], provider=owner.value)
+    entry = UpstreamEntry(name=owner.value, url=BASE_URLS[owner], provider=owner.provider)
     return _build(entry, usage)
 
 

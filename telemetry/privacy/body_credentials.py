@@ -55,7 +55,11 @@ _KEYS: Final = frozenset(
 )
 """Members of a body that are credentials themselves; LiteLLM accepts all of these."""
 
-_LOOKED_AT: Final = _PLACES | _KEYS
+_ACCOUNTS: Final = frozenset({"project"})
+"""Members of a body that name the caller's account, and are masked like credentials: Code Assist's
+project."""
+
+_LOOKED_AT: Final = _PLACES | _KEYS | _ACCOUNTS
 
 _HOLDERS: Final = TOOL_LISTS | {"tools"}
 """Members of a body that may hold tools."""
@@ -108,7 +112,8 @@ def _collect_named(text: bytes, *, is_prose: bool) -> Credentials:
 def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield names and values to look at."""
     if not _LOOKED_AT.isdisjoint(members):
-        yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
+        for name in members.keys() & _LOOKED_AT:
+            yield ("api_key" if name in _ACCOUNTS else name), members[name]
     items = [item for name in TOOL_LISTS for item in list_of(members.get(name))]
     for holder in (members, *items):
         tools = list_of(holder.get("tools")) if isinstance(holder, dict) else ()

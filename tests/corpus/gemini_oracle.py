@@ -42,7 +42,7 @@ def fold_answer(body: bytes) -> dict[str, Any]:
     usage: dict[str, Any] = {}
     candidates: dict[int, dict[str, Any]] = {}
     error, count = None, 0
-    for chunk in chunks:
+    for chunk in map(_peel, chunks):
         if chunk.get("error"):
             error = error or chunk["error"]["message"]
             continue
@@ -65,6 +65,14 @@ def fold_answer(body: bytes) -> dict[str, Any]:
     if usage:
         whole["usageMetadata"] = usage
     return {"body": whole, "error": error, "chunks": count, "cut": is_cut, "closed": is_closed}
+
+
+def _peel(chunk: Any) -> Any:
+    """What is in Code Assist's envelope."""
+    if not isinstance(chunk, dict) or "response" not in chunk:
+        return chunk
+    beside = {name: value for name, value in chunk.items() if name not in {"response", "traceId"}}
+    return beside | chunk["response"] | {"responseId": chunk["traceId"]}
 
 
 def _read_values(text: str) -> tuple[list[Any], bool]:
@@ -177,7 +185,7 @@ def _place(into: Any, piece: dict[str, Any]) -> None:
 
 def _read_plain(recording: Recording) -> dict[str, Any]:
     """The same of an answer that is no stream."""
-    body = parse_json(recording.text)
+    body = _peel(parse_json(recording.text))
     if isinstance(body, list) and body and body[0].get("error"):
         body = body[0]
     if not isinstance(body, dict):
@@ -231,7 +239,10 @@ def expect_embedding_span(recording: Recording) -> dict[str, Any]:
 
 def _model_of(recording: Recording) -> str | None:
     found = re.search(r"/models/(.*):", recording.target.decode())
-    return unquote(found.group(1)) if found else None
+    if found:
+        return unquote(found.group(1))
+    named: str | None = parse_json(recording.request).get("model")
+    return named
 
 
 def _expect_span(recording: Recording, *, streamed: bool) -> dict[str, Any]:

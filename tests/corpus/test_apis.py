@@ -73,7 +73,7 @@ class Case:
         recording = self.recording
         if self.api == "images" or self.api.startswith("audio."):
             return recording.status < 400 and is_events(recording.body)
-        is_json = self.api == "gemini.stream" or is_lines(recording)
+        is_json = self.api in {"gemini.stream", "code_assist.stream"} or is_lines(recording)
         return recording.status < 400 and (is_json or is_stream(recording.body))
 
     @property
@@ -103,7 +103,10 @@ CASES = [
     *(Case("audio.translations", one, fold_typed) for one in load_all(load_translations)),
 ]
 RECORDED = len(CASES)
-FOLDS = {case.api: case.fold for case in CASES} | {"gemini.embed": fold_gemini}
+_ENCLOSED = ("generate", "stream", "count")
+FOLDS = {case.api: case.fold for case in CASES} | dict.fromkeys(
+    (*("gemini.embed", "gemini.count"), *(f"code_assist.{one}" for one in _ENCLOSED)), fold_gemini
+)
 CASES += [Case(api, one, FOLDS[api]) for api, one in build_calls() if FOLDER is not None]
 CASES += [
     Case("gemini.stream", array, fold_gemini)

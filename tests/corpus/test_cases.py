@@ -14,7 +14,6 @@ pytestmark = pytest.mark.corpus
 
 NOT_YET = {
     "a-compaction-summary": "a session does not go on behind a summary",
-    "g-code-assist": "Code Assist is not observed",
 }
 """The cases that still fail, and why."""
 

@@ -50,11 +50,15 @@ if TYPE_CHECKING:
 
 pytestmark = [*NEEDS_RECORDINGS, pytest.mark.timeout(240)]
 
+ENCLOSED = ("code_assist.count", "code_assist.generate", "code_assist.stream", "gemini.count")
+"""Code Assist's APIs, whose members are in an envelope, and one that is not."""
+
 CONTENT = {
     "audio.speech": ("input",),
     "audio.transcriptions": ("file", "file_url", "input_audio", "prompt"),
     "audio.translations": ("file", "file_url", "input_audio", "prompt"),
     "chat.completions": ("messages", "functions", "tools"),
+    **dict.fromkeys(ENCLOSED, ("contents", "systemInstruction", "tools", "generateContentRequest")),
     "completions": ("prompt",),
     "count_tokens": ("messages", "system", "tools"),
     "embeddings": ("input",),
@@ -74,14 +78,13 @@ CONTENT = {
 
 TOOLS = {
     "chat.completions": ("tools", "tool_choice", "functions", "function_call"),
-    "gemini.generate": ("tools", "toolConfig"),
-    "gemini.stream": ("tools", "toolConfig"),
+    **dict.fromkeys((*ENCLOSED, "gemini.generate", "gemini.stream"), ("tools", "toolConfig")),
     "messages": ("tools", "tool_choice", "mcp_servers", "context_management"),
 }
 """Members that hold tools, or name some, where these are not ``tools`` and ``tool_choice``."""
 
 KEPT = {
-    *("model", "modelVersion", "id", "responseId", "service_tier", "system_fingerprint"),
+    *("model", "modelVersion", "id", "responseId", "traceId", "service_tier", "system_fingerprint"),
     *("finishReason", "blockReason", "finish_reason", "stop_reason", "done_reason", "status"),
     *("reason",),
 }
@@ -140,6 +143,12 @@ UNSEEN: dict[str, set[Member]] = {
     "chat.completions": {
         ("said", "choices", "*", "delta", "content", "*", "thinking", "*", "type"),
     },
+    "code_assist.generate": {("asked", "project"), ("said", "response", "responseId")},
+    "code_assist.stream": {
+        *(("asked", "project"), ("said", "response", "responseId")),
+        ("said", "*", "response", "responseId"),
+        *(("said", "error", "status"), ("said", "*", "error", "status")),
+    },
     "embeddings": {("said", "data", "*", "embedding")},
     "images": {("said", "type")},
     "gemini.stream": {("said", "*", "error", "status")},
@@ -152,11 +161,14 @@ UNSEEN: dict[str, set[Member]] = {
     "responses": {("asked", "tools", "*", "authorization")},
 }
 """What no span shows: what kind of an event or an error it is, if that is no word; of two messages
-in one stream the first, of two languages likewise; sound; vectors in base64; credentials."""
+in one stream the first, of two languages likewise; sound; vectors in base64; credentials; the
+project of Code Assist, and the id that is in its envelope."""
 
 
 def may_be_seen(switch: str, api: str, member: Member) -> bool:
     """Whether a switch leaves a member of an exchange of an API."""
+    if api.startswith("code_assist") and member[1] in {"request", "response"}:
+        member = (member[0], *member[2:])
     side, top, last = member[0], member[1], member[-1]
     asks = side == "asked"
     if not asks and last in KEPT:

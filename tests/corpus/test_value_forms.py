@@ -31,11 +31,13 @@ FORMS = {
 """What stands apart, and where."""
 OTHER = {*FORMS, *FORMS.values(), "input.mime_type", "output.mime_type"}
 
-ASKED_WITHOUT = {"count_tokens", "moderations", "audio.transcriptions", "audio.translations"}
+COUNTS = ("count_tokens", "gemini.count", "code_assist.count")
+
+ASKED_WITHOUT = {*COUNTS, "moderations", "audio.transcriptions", "audio.translations"}
 """APIs whose requests have no messages or texts on the span: bodies alone, or sound."""
 
 SAID_WITHOUT = {
-    *("count_tokens", "moderations", "embeddings", "gemini.embed", "ollama.embed", "rerank"),
+    *(*COUNTS, "moderations", "embeddings", "gemini.embed", "ollama.embed", "rerank"),
     "audio.speech",
 }
 """APIs whose answers are numbers, a verdict, vectors, a ranking, sound."""

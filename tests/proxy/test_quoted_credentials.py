@@ -240,16 +240,19 @@ QUOTES: dict[str, tuple[Quote, ...]] = {
     ),
     "messages": (ANTHROPIC, Quote(b"200 OK", b"event: error\ndata: %b\n\n" % ANTHROPIC.body)),
     "count_tokens": (ANTHROPIC,),
-    "gemini.generate": (GOOGLE, BLOCKED),
-    "gemini.stream": (
-        *(GOOGLE, BLOCKED),
-        *(
-            Quote(b"200 OK", form % one.body)
-            for one in (GOOGLE, BLOCKED)
-            for form in (b"[%b]", b"data: %b\n\n")
+    **dict.fromkeys(("gemini.generate", "code_assist.generate"), (GOOGLE, BLOCKED)),
+    **dict.fromkeys(
+        ("gemini.stream", "code_assist.stream"),
+        (
+            *(GOOGLE, BLOCKED),
+            *(
+                Quote(b"200 OK", form % one.body)
+                for one in (GOOGLE, BLOCKED)
+                for form in (b"[%b]", b"data: %b\n\n")
+            ),
         ),
     ),
-    "gemini.embed": (GOOGLE,),
+    **dict.fromkeys(("gemini.embed", "gemini.count", "code_assist.count"), (GOOGLE,)),
     "ollama.chat": (OLLAMA, OLLAMA_STREAM),
     "ollama.generate": (OLLAMA, OLLAMA_STREAM),
     "ollama.embed": (OLLAMA,),

@@ -21,6 +21,8 @@ __all__ = ("ContentRequest", "GeminiRequest")
 
 _MODEL_IN_PATH: Final = re.compile(r"/(?:models|tunedModels|endpoints)/(?P<model>[^/]+):[A-Za-z]+$")
 
+_PROMPT: Final = "user_prompt_id"
+
 _STREAMS: Final = ":streamGenerateContent"
 
 _OPTIONS: Final = {
@@ -42,19 +44,38 @@ _CALLING: Final = "functionCallingConfig"
 
 
 class GeminiRequest(Asked, frozen=True, gc=False):
-    """A request of any of Gemini's APIs: the path names the model."""
+    """A request of any of Gemini's APIs: the path names the model.
+
+    In an envelope the body names it, and has the client's ids
+    (``docs/contract/apis.md#code-assist``).
+    """
+
+    context_members: ClassVar[frozenset[str]] = Asked.context_members | {"session_id", _PROMPT}
 
     @property
     def model(self) -> str | None:
         """The model, which the path names."""
-        found = _MODEL_IN_PATH.search(self.path)
-        return unquote(found["model"]) if found else text_of(self.body.get("model"))
+        if found := _MODEL_IN_PATH.search(self.path):
+            return unquote(found["model"])
+        model = text_of(self.body.get("model"))
+        return None if model is None else model.removeprefix("models/")
+
+    @property
+    def session_id(self) -> str | None:
+        """The session of gemini-cli."""
+        return text_of(self.body.get("session_id"))
+
+    @property
+    def references(self) -> Mapping[str, str]:
+        """The id that all calls have which came of one prompt of the user."""
+        prompt = text_of(self.body.get(_PROMPT))
+        return super().references if prompt is None else {**super().references, _PROMPT: prompt}
 
 
 class ContentRequest(GeminiRequest, frozen=True, gc=False):
     """A request for content."""
 
-    context_members: ClassVar[frozenset[str]] = Asked.context_members | {"labels"}
+    context_members: ClassVar[frozenset[str]] = GeminiRequest.context_members | {"labels"}
     content_members: ClassVar[frozenset[str]] = both("contents", "systemInstruction", "tools")
     tool_members: ClassVar[frozenset[str]] = both("tools", "toolConfig")
     function_members: ClassVar[frozenset[str]] = both("functionDeclarations")

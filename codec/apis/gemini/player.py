@@ -1,4 +1,4 @@
-"""The players of Gemini: candidates as Google streams them, and embeddings.
+"""The players of Gemini: candidates as Google streams them, counts of tokens, and embeddings.
 
 See ``docs/contract/apis.md#gemini-stream``. Each chunk has the new parts and all counts so far. A
 stream is an array, unless the query asks for events. An answer that failed ends with a chunk that
@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from codec.apis.faults import build_error
+from codec.apis.gemini.counting import CountRequest
 from codec.apis.gemini.vectors import EmbedRequest
+from codec.apis.player import PlainPerformance
 from codec.apis.vector_player import VectorPlayer
 from codec.text.jsontext import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from codec.apis.player import Player, Script
+    from codec.apis.player import Performance, Player, Script
     from codec.asked import Asked
     from codec.dialects import Dialect
     from codec.generator import Answer, CallFragment
     from codec.text.jsontext import JsonObject
 
-__all__ = ("PLAYER", "VECTOR_PLAYER")
+__all__ = ("COUNT_PLAYER", "PLAYER", "VECTOR_PLAYER")
 
 _REASONS: Final = {"stop": "STOP", "length": "MAX_TOKENS", "tool_calls": "STOP"}
 _STATUS: Final = {"requests": (429, "RESOURCE_EXHAUSTED")}
@@ -51,12 +53,28 @@ class _GeminiPlayer:
         """Write the body of an error."""
         return _dump(_shape_error(error)).encode()
 
-    def play(self, asked: Asked, script: Script, _: Dialect) -> _Performance:
+    def play(self, asked: Asked, script: Script, _: Dialect) -> Performance:
         """Begin an answer."""
         return _Performance(asked, script)
 
 
 PLAYER: Final[Player] = _GeminiPlayer()
+
+
+class _CountPlayer(_GeminiPlayer):
+    """Counts tokens: as many as the words of a request."""
+
+    def find_fault(self, body: JsonObject) -> JsonObject | None:
+        """The first thing wrong with a request, ``None`` for a good one."""
+        fault = CountRequest(body).fault
+        return _invalid(fault) if fault is not None else None
+
+    def play(self, asked: Asked, script: Script, _: Dialect) -> Performance:  # noqa: ARG002
+        """Begin an answer."""
+        return PlainPerformance(_dump({"totalTokens": script.prompt_tokens}).encode())
+
+
+COUNT_PLAYER: Final[Player] = _CountPlayer()
 
 
 class _Performance:

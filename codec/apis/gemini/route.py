@@ -8,11 +8,12 @@ from typing import Final
 
 from codec.apis.api import Api, Content, NoStream, SpanKind, load_player
 from codec.apis.gemini.asked import ContentRequest
+from codec.apis.gemini.counting import CountRequest, read_count
 from codec.apis.gemini.said import read_answer
 from codec.apis.gemini.stream import ContentStream
 from codec.apis.gemini.vectors import EmbedRequest, read_vectors
 
-__all__ = ("GEMINI", "GEMINI_EMBED", "GEMINI_STREAM")
+__all__ = ("GEMINI", "GEMINI_COUNT", "GEMINI_EMBED", "GEMINI_STREAM")
 
 _MODELS: Final = ("models", "tunedModels", "endpoints")
 """The collections that a path may name a model in."""
@@ -65,3 +66,20 @@ GEMINI_EMBED = Api(
     read_said=read_vectors,
     open_player=partial(load_player, "codec.apis.gemini.player", "VECTOR_PLAYER"),
 )
+
+GEMINI_COUNT = Api(
+    name="gemini.count",
+    path_ends=(":countTokens",),
+    owns=_owns,
+    operation=None,
+    span_name="CountTokens",
+    system=None,
+    span_kind=SpanKind.CHAIN,
+    noun="token count",
+    content=Content.BODIES,
+    asked=CountRequest,
+    open_stream=NoStream,
+    read_said=read_count,
+    open_player=partial(load_player, "codec.apis.gemini.player", "COUNT_PLAYER"),
+)
+"""Token counts, as Anthropic's (``docs/contract/apis.md#token-counts``)."""

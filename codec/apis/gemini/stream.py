@@ -1,6 +1,6 @@
 r"""A streamed answer: bytes in, :class:`~codec.apis.gemini.said.ContentAnswer` out.
 
-It keeps the rules of :mod:`codec.event_reader`, :mod:`codec.apis.gemini.framing` and
+It keeps the rules of :mod:`codec.event_reader`, :mod:`codec.apis.google_framing` and
 :mod:`codec.apis.gemini.fold`. A chunk that is one more word is read quickly
 (:mod:`codec.apis.gemini.deltas`); the general way, chunk by chunk, gives the same result.
 """
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.deltas import learn_frame
 from codec.apis.gemini.fold import ContentFold
-from codec.apis.gemini.framing import ChunkDecoder
+from codec.apis.google_framing import ChunkDecoder, split_values
 from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.event_reader import EventReader
 from codec.text.base64_text import TakenPictures
-from codec.text.json_stream import JsonSplitter
 from codec.text.sse import ServerSentEvent
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class ContentStream(EventReader[ContentFold]):
 
     def _feed_text(self, data: bytes, name: str | None, *, is_cut_off: bool) -> None:
         """Feed data that is not one JSON value, but several without blank lines between them."""
-        values = [] if b"\n" not in data else _split_values(data)
+        values = split_values(data)
         if len(values) < 2:
             super()._feed_text(data, name, is_cut_off=is_cut_off)
             return
@@ -124,10 +123,3 @@ class ContentStream(EventReader[ContentFold]):
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         self.chunk_count += self._fold.feed(value, event.event)
-
-
-def _split_values(data: bytes) -> list[bytes]:
-    splitter = JsonSplitter(limit_bytes=len(data))
-    values = splitter.split(data)
-    rest = splitter.finish()
-    return [*values, rest] if rest else values

@@ -12,7 +12,7 @@ import pytest
 from codec.apis.chat import CHAT
 from codec.apis.completions import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
-from codec.apis.gemini.route import GEMINI, GEMINI_EMBED, GEMINI_STREAM
+from codec.apis.gemini.route import GEMINI, GEMINI_COUNT, GEMINI_EMBED, GEMINI_STREAM
 from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
@@ -215,7 +215,8 @@ def test_ollamas_own_api_is_known_by_two_segments(target: str, api: Api | None) 
         ("/v1beta/models/a/b:generateContent", None),
         ("/v1beta/xmodels/a:generateContent", None),
         ("/v1beta/models/a:batchGenerateContent", None),
-        ("/v1beta/models/a:countTokens", None),
+        ("/v1beta/models/a:countTokens", GEMINI_COUNT),
+        ("/v1beta/models/:countTokens", None),
         ("/v1/publishers/google/models/a:predict", None),
         ("/:generateContent", None),
     ],
@@ -318,3 +319,20 @@ def test_a_count_of_tokens_is_no_message() -> None:
         api = find_api("POST", target)
         assert api is not None
         assert api.name == "count_tokens"
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("/v1internal:generateContent", "code_assist.generate"),
+        ("/v1internal:streamGenerateContent?alt=sse", "code_assist.stream"),
+        ("/google/v1internal:countTokens", "code_assist.count"),
+        ("/v1internal:loadCodeAssist", None),
+        ("/xv1internal:generateContent", None),
+        ("/v1internal/models/m:generateContent", "gemini.generate"),
+    ],
+)
+def test_code_assist_is_known_by_its_version_and_method(target: str, name: str | None) -> None:
+    """Its envelope names the API that reads what is inside."""
+    found = find_api("POST", target)
+    assert (None if found is None else found.name) == name

@@ -15,6 +15,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tests.corpus.built.code_assist import CODE_ASSIST, CODE_ASSIST_STREAM, COUNT, enclose_request
 from tests.corpus.built.gemini import GEMINI, GEMINI_EMBED, GEMINI_STREAM
 from tests.corpus.built.media import IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS
 from tests.corpus.built.messages import MESSAGES
@@ -41,7 +42,27 @@ _APIS: dict[str, tuple[str, dict[str, Any], Mapping[str, Built]]] = {
     ),
     "audio.transcriptions": ("/v1/audio/transcriptions", _RECORDING, TRANSCRIPTIONS),
     "audio.translations": ("/v1/audio/translations", _RECORDING, TRANSLATIONS),
+    "code_assist.count": (
+        "/v1internal:countTokens",
+        {"request": {"model": "models/gemini-3", **_CONTENTS}},
+        COUNT,
+    ),
+    "code_assist.generate": (
+        "/v1internal:generateContent",
+        enclose_request(_CONTENTS),
+        CODE_ASSIST,
+    ),
+    "code_assist.stream": (
+        "/v1internal:streamGenerateContent?alt=sse",
+        enclose_request(_CONTENTS),
+        CODE_ASSIST_STREAM,
+    ),
     "count_tokens": ("/v1/messages/count_tokens", {"model": "m", **_HELLO}, COUNT_TOKENS),
+    "gemini.count": (
+        "/v1beta/models/gemini-3:countTokens",
+        {"generateContentRequest": {"model": "models/gemini-3", **_CONTENTS}},
+        COUNT,
+    ),
     "gemini.embed": (
         "/v1beta/models/text-embedding-004:embedContent",
         {"content": {"parts": [{"text": "Ahoy "}, {"text": "there"}]}},

@@ -201,3 +201,19 @@ async def test_paths_are_told_up_to_a_number(caplog: pytest.LogCaptureFixture) -
     assert counts["_other"] == 3
     assert overflows == {"url.path": 3}
     assert told(caplog)[MAX_PATHS:] == ["POST to further paths"]
+
+
+async def test_methods_of_code_assist_that_call_no_model_are_not_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A program asks for its settings and quotas beside each call."""
+    async with relaying(take_all) as (_, running):
+        for target in (b"/v1internal:loadCodeAssist", b"/google/v1internal:retrieveUserQuota"):
+            await ask(running.address, request_bytes(BODY, target=target))
+        assert counted(running, "spantap.requests.unobserved") == {}
+    assert told(caplog) == []
+
+
+async def take_all(upstream: Connection) -> None:
+    """An upstream that has everything."""
+    await upstream.answer(b"{}")

@@ -49,7 +49,7 @@ def test_the_model_is_in_the_path_else_in_the_body() -> None:
     assert ContentRequest({"model": "m"}, "/v1/models/gemini%2D3:generateContent").model == (
         "gemini-3"
     )
-    assert ContentRequest({"model": "models/m"}, "/odd").model == "models/m"
+    assert ContentRequest({"model": "models/m"}, "/odd").model == "m"
 
 
 @pytest.mark.parametrize("name", ["parametersJsonSchema", "parameters_json_schema", "parameters"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from codec.event_reader import Decoder
 
-__all__ = ("MAX_CHUNK_BYTES", "ChunkDecoder")
+__all__ = ("MAX_CHUNK_BYTES", "ChunkDecoder", "split_values")
 
 MAX_CHUNK_BYTES: Final = 16 * 1024 * 1024
 """Largest chunk without its pictures: all that a search found comes in one chunk."""
@@ -35,7 +35,7 @@ class ChunkDecoder:
 
     __slots__ = ("_events", "_json", "_shorten")
 
-    def __init__(self, shorten: Callable[[bytes], bytes]) -> None:
+    def __init__(self, shorten: Callable[[bytes], bytes] | None) -> None:
         self._shorten = shorten
         self._events: SseDecoder | None = None
         self._json: JsonSplitter | None = None
@@ -102,6 +102,19 @@ class ChunkDecoder:
             return self.read(rest) or read_rest(rest)
         rest = b"" if self._json is None else self._json.finish()
         return self.read(rest) if rest else None
+
+
+def split_values(data: bytes) -> list[bytes]:
+    """Split the data of an event that has several values, since no blank lines were between them.
+
+    Data of one line has one value.
+    """
+    if b"\n" not in data:
+        return [data]
+    splitter = JsonSplitter(limit_bytes=len(data))
+    values = splitter.split(data)
+    rest = splitter.finish()
+    return [*values, rest] if rest else values
 
 
 if TYPE_CHECKING:
