@@ -67,6 +67,7 @@ class Envelope:
     Attributes:
         name: of its APIs, before a dot.
         path: of its APIs, before the ends of the paths of those that it holds.
+        request_member: the member of a request that holds the other API's.
         peel_request: gives the members of the request that it holds, and its own beside them.
         peel_answer: gives the body of the plain answer that it holds.
         open_peeler: begins to peel a streamed answer.
@@ -75,6 +76,7 @@ class Envelope:
 
     name: str
     path: str
+    request_member: str
     peel_request: Callable[[JsonObject], JsonObject]
     peel_answer: Callable[[bytes], bytes]
     open_peeler: OpenPeeler

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = (
     "APIS",
     "COUNTS",
+    "ENCLOSED_REQUESTS",
     "GIVE_NO_REASON",
     "OBSERVED",
     "TOOL_LISTS",
@@ -51,6 +52,9 @@ GIVE_NO_REASON: Final = frozenset(api.operation for api in APIS if not api.gives
 
 TOOL_LISTS: Final = frozenset[str]().union(*(api.tool_lists for api in APIS))
 """Members of a request or an answer that are lists whose items may bring tools, in any API."""
+
+ENCLOSED_REQUESTS: Final = frozenset({CODE_ASSIST.request_member})
+"""Members of a request that hold the request of another API, in any envelope."""
 
 _UNKNOWN: Final = replace(
     CHAT, name="", path_ends=(), operation=None, span_name="LLM", api_type=None

@@ -45,7 +45,7 @@ from openinference.semconv.trace import (
     ToolCallAttributes,
 )
 
-from codec.apis.table import APIS, TOOL_LISTS
+from codec.apis.table import APIS, ENCLOSED_REQUESTS, TOOL_LISTS
 from codec.text.jsontext import decode_json, decode_json_object
 from telemetry.attribute_values import json_text
 from telemetry.privacy.images import may_hold_image, redact_image_parts, redact_images
@@ -290,16 +290,32 @@ def _reduce_request(
         body = decode_json_object(text) if by_member else decode_json(text)
     except ValueError:
         return REDACTED
-    reduced: Mapping[str, Any] = body
+    reduced: Mapping[str, Any] = (
+        _reduce_members(body, switches, shown_members) if by_member else body
+    )
+    if switches.hide_input_images and may_hold_image(text):
+        reduced = redact_image_parts(reduced)
+    return text if reduced is body else json_text(reduced) or REDACTED
+
+
+def _reduce_members(
+    body: Mapping[str, Any], switches: PrivacySwitches, shown_members: frozenset[str]
+) -> Mapping[str, Any]:
+    """Return a request without hidden tools and parameters, also those in an envelope."""
+    reduced = body
     if switches.hides_parameters:
-        reduced = {name: item for name, item in reduced.items() if name in shown_members}
+        shown = shown_members | ENCLOSED_REQUESTS
+        reduced = {name: item for name, item in reduced.items() if name in shown}
     if switches.hides_tools:
         reduced = hide_item_tools(reduced)
         if tools := _TOOL_MEMBERS & reduced.keys():
             reduced = {**reduced, **dict.fromkeys(tools, REDACTED)}
-    if switches.hide_input_images and may_hold_image(text):
-        reduced = redact_image_parts(reduced)
-    return text if reduced is body else json_text(reduced) or REDACTED
+    for name in ENCLOSED_REQUESTS & reduced.keys():
+        inner = reduced[name]
+        is_request = isinstance(inner, dict)
+        known = _reduce_members(inner, switches, shown_members) if is_request else REDACTED
+        reduced = {**reduced, name: known} if known is not inner else reduced
+    return reduced
 
 
 def hide_item_tools(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ def find_row(api: Api) -> tuple[str, list[str]]:
     for row in _ROW.finditer(PAGE.text):
         cells = [cell.strip() for cell in row["cells"].split("|")]
         paths = re.findall(r"`([^`]+)`", cells[0])
-        if any(path == first or (first[0] == ":" and path.endswith(first)) for path in paths):
+        if any(path == first or path.endswith(f"/M{first}") for path in paths):
             found.append((row["anchor"], cells))
     assert len(found) == 1, found
     return found[0]

@@ -47,6 +47,7 @@ _TOOL = {"name": "f", "description": "does", "parameters": {"type": "object", "p
 _TURNS = [{"role": "user", "content": "Ahoy?"}, {"role": "assistant", "content": "Ahoy!"}]
 _MESSAGES = [*_TURNS, {"role": "user", "content": "And now?"}]
 _CONTENTS = [{"role": "user", "parts": [{"text": "Ahoy?"}]}]
+_ENCLOSED = {"model": MODEL, "project": "p", "request": {"contents": _CONTENTS}}
 _CHAT = {"model": REASONING_MODEL, "messages": _MESSAGES}
 _FILE = b"\xff\xf3\r\n--form\x00" * 100
 _FORM_TYPE = b"multipart/form-data; boundary=form-1"
@@ -89,6 +90,17 @@ SAMPLES: Final = {
         path=f"/v1beta/models/{MODEL}:batchEmbedContents",
         body={"requests": [{"content": {"parts": [{"text": "a"}]}}]},
     ),
+    "gemini.count": Sample(
+        path=f"/v1beta/models/{MODEL}:countTokens", body={"contents": _CONTENTS}
+    ),
+    **{
+        f"code_assist.{name}": Sample(path=f"/v1internal:{method}", body=_ENCLOSED)
+        for name, method in (
+            ("generate", "generateContent"),
+            ("stream", "streamGenerateContent"),
+            ("count", "countTokens"),
+        )
+    },
     "ollama.chat": Sample(
         path="/api/chat", body={**_CHAT, "tools": [{"type": "function", "function": _TOOL}]}
     ),

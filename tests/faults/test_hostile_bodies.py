@@ -263,6 +263,25 @@ COSTLY = {
         b'{"candidates":[{"content":{"role":"model","parts":[|]},"finishReason":"STOP"}]}',
         b'{"functionCall":{"name":"f","args":{"a":1}}}',
     ),
+    "gemini.count": Costly(
+        b'{"contents":[{"role":"model","parts":[|]}]}',
+        b'{"functionCall":{"name":"f","args":{"a":1}}}',
+        b'{"totalTokens":3,"x":[|]}',
+        b"[]",
+    ),
+    "code_assist.generate": Costly(
+        b'{"model":"m","request":{"contents":[{"role":"model","parts":[|]}]}}',
+        b'{"functionCall":{"name":"f","args":{"a":1}}}',
+        b'{"response":{"candidates":[{"content":{"role":"model","parts":[|]},'
+        b'"finishReason":"STOP"}]},"traceId":"t"}',
+        b'{"functionCall":{"name":"f","args":{"a":1}}}',
+    ),
+    "code_assist.count": Costly(
+        b'{"request":{"contents":[{"role":"model","parts":[|]}]}}',
+        b'{"functionCall":{"name":"f","args":{"a":1}}}',
+        b'{"totalTokens":3,"x":[|]}',
+        b"[]",
+    ),
     "gemini.embed": Costly(
         b'{"requests":[|]}',
         b'{"content":{"parts":[{"text":"a"}]}}',
@@ -334,7 +353,7 @@ async def test_the_largest_bodies_that_are_decoded_keep_telemetry_within_its_mem
     tmp_path: Path,
 ) -> None:
     """Of each API, request and answer at once: nothing of them is left out, or stays held."""
-    assert COSTLY.keys() | {"gemini.stream"} == {api.name for api in APIS}
+    assert COSTLY.keys() | {"gemini.stream", "code_assist.stream"} == {api.name for api in APIS}
     made = {
         name: (fill(one.asked, one.unit), fill(one.answered, one.answer_unit))
         for name, one in COSTLY.items()

@@ -264,9 +264,12 @@ PLAIN = {
         ("audio.transcriptions", "words"),
         ("audio.translations", "words"),
         ("chat.completions", "words in one piece"),
+        ("code_assist.count", "a count"),
+        ("code_assist.generate", "an answer cut by its limit"),
         ("completions", "words in one piece"),
         ("count_tokens", "a count"),
         ("embeddings", "vectors"),
+        ("gemini.count", "a count"),
         ("gemini.embed", "several contents"),
         ("gemini.generate", "an answer cut by its limit"),
         ("images", "an address"),
@@ -283,8 +286,8 @@ plain = pytest.mark.parametrize("api", PLAIN)
 
 
 def test_every_api_is_here() -> None:
-    """But for the one that only streams."""
-    assert {api.name for api in APIS} == PLAIN.keys() | {"gemini.stream"}
+    """But for those that only stream."""
+    assert {api.name for api in APIS} == PLAIN.keys() | {"gemini.stream", "code_assist.stream"}
 
 
 @plain

@@ -50,7 +50,7 @@ def _list_requests() -> dict[str, Recording]:
     """A plain request of each API and one for a stream, where it has both."""
     found: dict[str, Recording] = {}
     for (name, _), (recording, _) in ROWS.items():
-        asked = get_api(name).asked(parse_json(recording.request) or {}, recording.target.decode())
+        asked = get_api(name).ask(parse_json(recording.request) or {}, recording.target.decode())
         if recording.status == 200 and asked.fault is None and not asked.wants_text:
             found.setdefault(f"{name}, {'streamed' if asked.stream else 'plain'}", recording)
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from codec.apis.table import get_api
+from codec.apis.table import ENCLOSED_REQUESTS, get_api
 from codec.text.jsontext import decode_json_object
 from telemetry.frames.ending import EndKind
 from tests.telemetry.canaries import CANARY, body, plant
@@ -278,6 +278,38 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         GEMINI_WORDS | {"message"},
     ),
+    "code assist": (
+        {
+            "asked": body({"model": "m", "request": GEMINI_ASKED}),
+            "data": body({"response": GEMINI_ANSWERED, "traceId": "t-1"}),
+            "endpoint": "code_assist.generate",
+            "path": "/v1internal:generateContent",
+        },
+        GEMINI_WORDS | OUTPUT_WORDS,
+    ),
+    "streamed code assist": (
+        {
+            "asked": body({"model": "m", "request": GEMINI_ASKED}),
+            "data": stream_gemini({"response": GEMINI_ANSWERED, "traceId": "t-1"}),
+            "endpoint": "code_assist.stream",
+            "path": "/v1internal:streamGenerateContent",
+        },
+        GEMINI_WORDS | OUTPUT_WORDS,
+    ),
+    **{
+        f"count of {endpoint}": (
+            {
+                "asked": body(asked),
+                "data": body({"totalTokens": 3, "unheard_of": plant("oddbody")}),
+                "endpoint": endpoint,
+            },
+            GEMINI_WORDS | {"oddbody"},
+        )
+        for endpoint, asked in (
+            ("gemini.count", GEMINI_ASKED),
+            ("code_assist.count", {"request": GEMINI_ASKED}),
+        )
+    },
     "images": (
         {"asked": body(IMAGES_ASKED), "data": body(IMAGES_ANSWERED), "endpoint": "images"},
         IMAGES_WORDS,
@@ -364,11 +396,13 @@ for _members, _ in SHAPES.values():
 
 ALL_ASKED: dict[str, Any] = {}
 ALL_ANSWERED: dict[str, Any] = {}
-"""Every member, of whatever endpoint, but for those in which an answer repeats its own request."""
+"""Every member, of whatever endpoint, but for those in which an answer repeats its own request, and
+for what is in an envelope, which to other endpoints is any member."""
 for _endpoint, (_asked, _answered) in OWN.items():
     _api = get_api(_endpoint)
     _quoted = _api.quoted_members | _api.quoted_lists
-    ALL_ASKED |= _asked
+    _quoted |= ENCLOSED_REQUESTS | {"response"}
+    ALL_ASKED |= {name: value for name, value in _asked.items() if name not in ENCLOSED_REQUESTS}
     ALL_ANSWERED |= {name: value for name, value in _answered.items() if name not in _quoted}
 
 

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from codec.text.sse import ServerSentEvent
 
-__all__ = ("ChunkPeeler", "peel_answer", "peel_request")
+__all__ = ("REQUEST", "ChunkPeeler", "peel_answer", "peel_request")
+
+REQUEST: Final = "request"
 
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 """Between tokens of JSON all spaces are the same, and in its strings no line ends can be."""
@@ -33,10 +35,10 @@ _EVENT_END: Final = b"\r\n\r\n"
 
 def peel_request(body: JsonObject) -> JsonObject:
     """Give the members of the request in a body, and those beside it."""
-    request = body.get("request")
+    request = body.get(REQUEST)
     if not isinstance(request, dict):
         return body
-    return {**{name: value for name, value in body.items() if name != "request"}, **request}
+    return {**{name: value for name, value in body.items() if name != REQUEST}, **request}
 
 
 def peel_answer(body: bytes) -> bytes:

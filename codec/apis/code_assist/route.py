@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from codec.apis.code_assist.peeling import ChunkPeeler, peel_answer, peel_request
+from codec.apis.code_assist.peeling import REQUEST, ChunkPeeler, peel_answer, peel_request
 from codec.apis.envelope import Envelope
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def _enclose_player(player: Player) -> Player:
 CODE_ASSIST: Final = Envelope(
     name="code_assist",
     path="/v1internal",
+    request_member=REQUEST,
     peel_request=peel_request,
     peel_answer=peel_answer,
     open_peeler=ChunkPeeler,

@@ -35,7 +35,7 @@ def enclose_request(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def _enclose(found: re.Match[bytes]) -> bytes:
     before, chunk = found.groups()
-    if b'"error"' in chunk[:9]:
+    if chunk.strip() == b"{" or b'"error"' in chunk[:9]:
         return found[0]
     array_end = b"]" if chunk.endswith(b"]") else b""
     whole = chunk.removesuffix(b"\r").removesuffix(array_end)

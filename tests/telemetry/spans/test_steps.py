@@ -80,6 +80,7 @@ def read(*results: tuple[str, bool]) -> str | None:
 MODELS_SPEAK = {
     *("chat.completions", "completions", "responses", "messages"),
     *("gemini.generate", "gemini.stream", "ollama.chat", "ollama.generate"),
+    *("code_assist.generate", "code_assist.stream"),
 }
 """The APIs in which a model speaks: their calls are what the user asked."""
 
@@ -94,6 +95,10 @@ WORKS: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         "moderation → flagged: violence",
     ),
     "count_tokens": ({"messages": []}, {"input_tokens": 1234}, "token count → 1,234 tokens"),
+    **dict.fromkeys(
+        ("gemini.count", "code_assist.count"),
+        ({"contents": []}, {"totalTokens": 1234}, "token count → 1,234 tokens"),
+    ),
     "images": ({"prompt": "A boat"}, {"data": [{"url": "https://x.test/a"}]}, 'image "A boat"'),
     "audio.speech": ({"input": "Ahoy!"}, {}, 'speech "Ahoy!"'),
     "audio.transcriptions": ({"file": {}}, {"text": "Ahoy!"}, 'transcription → "Ahoy!"'),
