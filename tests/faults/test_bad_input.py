@@ -326,7 +326,7 @@ async def test_a_key_of_the_query_is_relayed_and_nowhere_else(stage: Stage, api:
     """Not in a span, the store, the log or an error of ours: answered, refused or unanswered."""
     recording = CALLS[api]
     path, _, query = recording.target.decode().partition("?")
-    assert query == ("alt=sse" if api == "gemini.stream" else "")
+    assert query == ("alt=sse" if api.endswith(".stream") else "")
     target = f"{path}?{query or 'alt=json'}&key={KEY}&x=1"
     answered, quoted = (
         make_call(script, recording.request, target=target) for script in (f"answer/{api}", "quote")
