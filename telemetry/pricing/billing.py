@@ -14,7 +14,6 @@ from which such a detail was left out before.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from dataclasses import replace as replace_cost
 from decimal import Decimal
 from math import fsum
 from typing import TYPE_CHECKING, Any
@@ -128,11 +127,11 @@ def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCos
     """
     total = _add(*(cost.total for cost in costs), *beside)
     if len(costs) == 1:
-        return replace_cost(costs[0], total=total)
+        return replace(costs[0], total=total)
     details: dict[str, Any] = {
         name: _sum_known(getattr(cost, name) for cost in costs) for name in _DETAILS
     }
-    return replace_cost(
+    return replace(
         costs[0],
         prompt=_add(*(cost.prompt for cost in costs)),
         completion=_add(*(cost.completion for cost in costs)),
@@ -181,8 +180,10 @@ def _share(
 
 def _add(*amounts: float | None) -> float | None:
     """Sum up amounts in decimals, as they are written; ``None`` if one is unknown."""
-    known = [Decimal(repr(amount)) for amount in amounts if amount]
-    return None if None in amounts else float(sum(known))
+    if None in amounts:
+        return None
+    known = [amount for amount in amounts if amount]
+    return known[0] if len(known) == 1 else float(sum(Decimal(repr(amount)) for amount in known))
 
 
 def _sum_known(amounts: Iterable[float | None]) -> float | None:

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from telemetry.pricing.billing import sum_up
 from telemetry.pricing.span_cost import NOTHING_FOUND, CostGap, FoundCost

@@ -5,12 +5,11 @@ The sums equal those of the package to the last digit, because they are done in 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from genai_prices.types import TieredPrices
-from msgspec.structs import replace as replace_usage
+from msgspec.structs import replace
 
 from telemetry.pricing.billing import Rates, bill
 from telemetry.pricing.span_cost import CostSource, SpanCost
@@ -97,7 +96,7 @@ def without_hour(tokens: Usage, price: ModelPrice) -> Usage:
     """Leave out writes for an hour if they have no rate, as the package wants it."""
     if tokens.cache_write_1h is None or price.cache_write_1h_mtok is not None:
         return tokens
-    return replace_usage(tokens, cache_write_1h=None)
+    return replace(tokens, cache_write_1h=None)
 
 
 def bill_plainly(tokens: Usage, price: ModelPrice, rates: Rates) -> SpanCost:

@@ -11,7 +11,7 @@ takes ten times as long.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import lru_cache
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from genai_prices.data import providers
 from genai_prices.types import ModelPrice
 from genai_prices.types import Usage as ListedUsage
+from msgspec.structs import replace
 from openinference.semconv.trace import OpenInferenceLLMProviderValues
 
 from codec.usage import Usage
@@ -169,6 +170,8 @@ class Listing:
         """Return what the provider's tools cost; ``None`` unless all of it is known."""
         if charges.unknown:
             return None
+        if not (charges.web_searches or charges.file_searches):
+            return 0.0
         price, fee = self.model.get_prices(at), 0.0
         for count, listed in (
             (charges.web_searches, price.web_searches_kcount),

@@ -11,9 +11,10 @@ Where a subscription pays, a computed cost is the list price, and says so.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from codec.apis.api import SpanKind
 from codec.charges import Step

@@ -6,10 +6,10 @@ An amount that is not known has no attribute; zero is an amount (R6,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from openinference.semconv.trace import SpanAttributes
 
 from telemetry.facts import LIST_BASIS
@@ -53,8 +53,7 @@ class CostGap(StrEnum):
     """There is no price for a kind of token, or the model bills something else as well."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpanCost:
+class SpanCost(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Amounts in US dollars, ``None`` if one is not known.
 
     Attributes:

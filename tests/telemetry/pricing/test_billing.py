@@ -162,7 +162,7 @@ def test_more_tokens_never_cost_less(
 def test_an_amount_is_unknown_or_not_negative(tokens: Usage, rates: Rates) -> None:
     """And the total is known only where both shares are."""
     cost = bill(tokens, rates, SOURCE)
-    amounts = [getattr(cost, f.name) for f in fields(SpanCost) if f.name != "source"]
+    amounts = [getattr(cost, name) for name in SpanCost.__struct_fields__ if name != "source"]
     assert all(amount is None or amount >= 0 for amount in amounts)
     assert (cost.total is None) == (cost.prompt is None or cost.completion is None)
 

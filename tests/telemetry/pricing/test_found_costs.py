@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import fields
 
 from codec.cost import Cost
 from codec.usage import Usage

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from math import isclose
@@ -25,6 +24,7 @@ from genai_prices.types import (
 from genai_prices.types import Usage as ListedUsage
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import fields
 
 from codec.charges import Charges
 from codec.usage import Usage

@@ -204,7 +204,8 @@ def test_nothing_raises_and_every_amount_is_finite(
     for priced in (PRICED, pricing(Price(model="g*", input=1, reasoning=9), catalogue=False)):
         told = priced.price(answered)
         if told is not None:
-            values = [getattr(told, name) for name in SpanCost.__slots__ if name != "source"]
+            names = [name for name in SpanCost.__struct_fields__ if name != "source"]
+            values = [getattr(told, name) for name in names]
             assert all(value is None or 0 <= value < float("inf") for value in values)
 
 
