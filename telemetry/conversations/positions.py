@@ -132,5 +132,5 @@ def with_position(
     if context.session_id is None and position.has_session:
         context = replace(context, session_id=position.session)
     if request is not None and exchange.request is not None:
-        read = ReadMessages(exchange.request, request.messages)
+        read = ReadMessages(exchange.request, request.messages, request.parsed)
     return replace(exchange, identity=identity, context=context, position=position, read=read)

@@ -84,6 +84,7 @@ class CapturedAnswer:
     _first = b""  # of the body, while too short to tell its kind
     reads = 0
     _complete_at_read: int | None = None
+    _picture_holding: Holding | None = None
 
     def __init__(
         self,
@@ -97,9 +98,8 @@ class CapturedAnswer:
         keeps_pictures: bool = False,
     ) -> None:
         self._holding = Holding(bodies, self.give_up)
-        self._picture_holding = Holding(bodies, self._forget_pictures, is_spare=True)
-        lend = self._picture_holding.reserve if keeps_pictures else None
-        self.pictures = TakenPictures(lend)
+        self._bodies = bodies
+        self.pictures = TakenPictures(self._lend if keeps_pictures else None)
         self._api = api
         self._asked = asked
         self._begin = begin
@@ -131,8 +131,11 @@ class CapturedAnswer:
         self._forget()
         self.cut(anomaly)
 
-    def _forget_pictures(self) -> None:
-        self.pictures.forget()
+    def _lend(self, size_bytes: int) -> bool:
+        """Reserve room for a picture; most answers have none."""
+        if self._picture_holding is None:
+            self._picture_holding = Holding(self._bodies, self.pictures.forget, is_spare=True)
+        return self._picture_holding.reserve(size_bytes)
 
     def _forget(self) -> None:
         self._decoder = self.body = self.undecoded = None
@@ -141,13 +144,15 @@ class CapturedAnswer:
     def release(self) -> None:
         """Give back the room that it takes."""
         self._holding.release()
-        self._picture_holding.release()
+        if self._picture_holding is not None:
+            self._picture_holding.release()
 
     def close(self) -> None:
         """Forget the answer, for good; a record that was made keeps its pictures."""
         self._holding.close()
-        self._picture_holding.close()
-        self.pictures = TakenPictures()
+        if self._picture_holding is not None:
+            self._picture_holding.close()
+        self.pictures.forget()
         self._forget()
 
     def begin(self, head: ResponseHead) -> None:

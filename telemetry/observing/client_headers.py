@@ -67,9 +67,12 @@ HEADERS_OF_AGENTS: Final = dict.fromkeys(SESSIONS_OF_AGENTS, SpanAttributes.SESS
 """All these headers in the form of :class:`telemetry.observing.client_context.HeaderMap`."""
 
 
-def read_caller(headers: Headers) -> tuple[str | None, int]:
-    """Read the program that called, ``None`` if it has no name, and which retry this is."""
-    agent, retry = None, 0
+def read_caller(headers: Headers) -> tuple[str | None, int, str]:
+    """Read the program that called, which retry this is, and the betas of Anthropic's.
+
+    A program without a name is ``None``. The betas have commas between them.
+    """
+    agent, retry, betas = None, 0, ""
     for name, value in headers:
         if name == "user-agent":
             agent = _read_agent(value)
@@ -78,12 +81,9 @@ def read_caller(headers: Headers) -> tuple[str | None, int]:
                 retry = int(value)
         elif name == "amz-sdk-request" and (found := _AMAZON_ATTEMPT.match(value)):
             retry = max(int(found[1]) - 1, 0)
-    return agent, retry
-
-
-def read_betas(headers: Headers) -> str:
-    """Read the betas of Anthropic's that a request names, with commas between them."""
-    return ",".join(value for name, value in headers if name == "anthropic-beta")
+        elif name == "anthropic-beta":
+            betas = f"{betas},{value}" if betas else value
+    return agent, retry, betas
 
 
 def _read_agent(value: str) -> str | None:

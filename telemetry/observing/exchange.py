@@ -16,6 +16,7 @@ import msgspec.structs
 
 from codec.apis.table import get_api
 from codec.asked import Asked
+from codec.observations import read_observations
 from codec.said import Said
 from telemetry.conversation_position import ConversationPosition
 from telemetry.observing.chunk_timing import ChunkTiming
@@ -68,10 +69,12 @@ class ReadMessages(NamedTuple):
     Attributes:
         request: the request that has them.
         messages: the result of :meth:`codec.asked.Asked.read_messages`.
+        parsed: what :func:`codec.observations.read_observations` makes of them.
     """
 
     request: Asked
     messages: Sequence[Message]
+    parsed: Sequence[Message]
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -185,6 +188,12 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if self.read is not None and self.read.request is self.request:
             return self.read.messages
         return self.request.read_messages()
+
+    def read_observations(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Read the calls and results in texts; `messages` are those of the span."""
+        if self.read is not None and self.read.messages is messages:
+            return self.read.parsed
+        return read_observations(messages)
 
     def without_content(self, anomaly: str) -> Exchange:
         """Return the exchange without the content of client and provider, marked `anomaly`."""

@@ -99,39 +99,42 @@ def read_headers(
 ) -> ReadHeads:
     """Read the heads of a request and of its answer.
 
-    All values are looked at together first, because almost never one of them has to be changed.
+    All values and names are looked at together first, because almost never one of them has to be
+    changed.
     """
     values = dict(answered)
     request_id = next(filter(None, map(values.get, _REQUEST_ID_HEADERS)), None)
     limits = _find_limits(answered)
     fields = recorded.read(asked, answered)
-    shown = [request_id or "", *fields.asked.values(), *fields.answered.values()]
+    shown = [request_id or "", *fields.asked.values(), *fields.answered.values(), *fields.answered]
     if not limits.keys() <= fields.answered.keys():
-        shown += limits.values()
+        shown += [*limits, *limits.values()]
     if agent and "user-agent" not in fields.asked:
         shown.append(agent)
     together = "\n".join(shown)
-    is_unquoted = not credentials or credentials.redact_quote(together) is together
-    if not (is_unquoted and _are_plain(together, shown)):
-        quoted = credentials.redact_quote
-        limits = {name: _show(value, quoted) for name, value in limits.items()}
-        request_id = request_id and _show(request_id, quoted)
-        agent = agent and _mask(agent, credentials.redact)
-        fields = fields._replace(
-            asked={name: _show(text, credentials.redact) for name, text in fields.asked.items()},
-            answered={
-                name: _show(text, credentials.redact_quote)
-                for name, text in fields.answered.items()
-            },
-        )
-    names = [*limits, *fields.answered]
-    together = "\n".join(names)
-    if not (credentials.redact_name(together) == together and _are_plain(together, names)):
-        limits = {_show_name(name, credentials): value for name, value in limits.items()}
-        fields = fields._replace(
-            answered={_show_name(name, credentials): text for name, text in fields.answered.items()}
-        )
-    return ReadHeads(request_id, limits, agent, _build_member(fields))
+    if not (credentials and _may_quote(together, credentials)) and _are_plain(together, shown):
+        return ReadHeads(request_id, limits, agent, _build_member(fields))
+    redact, quoted = credentials.redact, credentials.redact_quote
+    return ReadHeads(
+        request_id and _show(request_id, quoted),
+        {_show_name(name, credentials): _show(text, quoted) for name, text in limits.items()},
+        agent and _mask(agent, redact),
+        _build_member(
+            fields._replace(
+                asked={name: _show(text, redact) for name, text in fields.asked.items()},
+                answered={
+                    _show_name(name, credentials): _show(text, quoted)
+                    for name, text in fields.answered.items()
+                },
+            )
+        ),
+    )
+
+
+def _may_quote(together: str, credentials: Credentials) -> bool:
+    """Tell whether values or names may have a credential of the request's head."""
+    is_quoted = credentials.redact_quote(together) is not together
+    return is_quoted or credentials.redact_name(together) != together
 
 
 def _find_limits(headers: Headers) -> dict[str, str]:

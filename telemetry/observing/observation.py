@@ -19,7 +19,7 @@ from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead, asks_no_content
 from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
-from telemetry.observing.client_headers import read_betas, read_caller
+from telemetry.observing.client_headers import read_caller
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.crash_counter import LARGE_BYTES
 from telemetry.observing.exchange import Exchange, Outcome
@@ -272,7 +272,7 @@ class Observation:
         begin, answer, stream = self._begin, self._answer, self._answer.stream
         head = answer.head or _NO_HEAD
         chunks = stream.clock.read() if stream is not None else None
-        user_agent, client_retry = read_caller(begin.headers)
+        user_agent, client_retry, betas = read_caller(begin.headers)
         read = read_headers(
             begin.headers, head.headers, self._allowed_fields, self._credentials, user_agent
         )
@@ -314,9 +314,7 @@ class Observation:
             context=add_launch(self._read_context(), begin.launch),
             user_agent=read.agent,
             client_retry=client_retry,
-            is_subscription=is_paid_by_subscription(
-                begin.server_address, read_betas(begin.headers)
-            ),
+            is_subscription=is_paid_by_subscription(begin.server_address, betas),
             launch=begin.launch,
             credentials=self._credentials,
             hides_content=self._hides_content,

@@ -58,14 +58,15 @@ def find_pictures(
     if mask is None:
         return ()
     limit = rules.privacy.base64_image_max_length
-    searched: list[tuple[int, Message, bool]] = []
     response = exchange.response
-    if response is not None and not mask.hides_output_pictures:
-        searched += [
-            (answer.index, answer.message, True)
-            for answer in (response.answers if (exchange.response_status or 0) < 400 else ())
-            if type(answer.message.content) is tuple
-        ]
+    is_error = (exchange.response_status or 0) >= 400
+    searched = [
+        (answer.index, answer.message, True)
+        for answer in (() if response is None or is_error else response.answers)
+        if type(answer.message.content) is tuple
+    ]
+    if searched and mask.hides_output_pictures:
+        searched.clear()
     if exchange.request_size_bytes > limit and not mask.hides_input_pictures:
         messages = span.messages
         searched += [

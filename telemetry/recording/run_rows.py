@@ -255,7 +255,7 @@ class RunRows:
         if run.calls == 1:
             run.session, run.user, run.client = columns.session, columns.user, columns.client
             run.agent_name = _find_agent_name(exchange, span)
-            asked = find_asked_text(span.messages, get)
+            asked = find_asked_text(exchange, span.messages, get)
             run.asked = _cut(asked, MAX_TEXT_CHARS)
         said = exchange.response
         answered = None if said is None else find_answer_text(said.answers, get)

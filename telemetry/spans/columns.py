@@ -30,7 +30,6 @@ from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_OR
 
 from codec.apis.api import Content
 from codec.apis.table import get_api
-from codec.observations import read_observations
 from telemetry.attribute_values import clean_text
 from telemetry.fact import OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
@@ -152,7 +151,7 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     new_messages = len(messages) if shows_messages else None
     purpose = step = None
     if messages:
-        parsed = read_observations(messages)
+        parsed = exchange.read_observations(messages)
         preview, is_new = find_user_text(messages, parsed, get, fold_words)
         request, metadata = exchange.request, context.metadata
         if request is None or not (shows_all or not mask.hides_input_text):

@@ -58,7 +58,7 @@ def tell_open(
     begin = exchange.begin
     if not begin.identity.sampled:
         return None
-    agent, _ = read_caller(begin.headers)
+    agent, _, _ = read_caller(begin.headers)
     hides = exchange.hides_inputs or rules.hides_bodies
     model = None if hides else exchange.model
     what = None if before is None else before.what

@@ -53,7 +53,8 @@ def build_input_message_attributes(exchange: Exchange, flattening: Flattening) -
     """``llm.input_messages.<i>.*``: the conversation as the client sent it."""
     flattening.messages = messages = exchange.read_messages()
     if 0 < len(messages) <= MAX_KEYED_MESSAGES:
-        flattening.messages = messages = [*messages]
+        if type(messages) is not list:  # not yet read
+            flattening.messages = messages = [*messages]
         plain = _plain_messages(messages)
         if plain is not None and flattening.reserve(2 * len(messages)):
             return plain

@@ -29,7 +29,6 @@ from openinference.semconv.trace import (
 )
 
 from codec.apis.api import Content
-from codec.observations import read_observations
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.mask import MIME_TYPES
 from telemetry.semconv import REQUEST_BODY, RESPONSE_BODY
@@ -135,7 +134,7 @@ def _find_input_text(
     """
     content = exchange.api.content
     if content is Content.MESSAGES:
-        return find_asked_text(messages, values.get)
+        return find_asked_text(exchange, messages, values.get)
     if content is Content.RANKING:
         return _join([values.get(RerankerAttributes.RERANKER_QUERY)])
     return _join_list(values, *_ASKED_TEXTS[content]) if content in _ASKED_TEXTS else None
@@ -149,9 +148,10 @@ def _find_output_text(values: Mapping[str, Any], exchange: Exchange) -> str | No
     return _join_list(values, *_ANSWERED_TEXTS[content]) if content in _ANSWERED_TEXTS else None
 
 
-def find_asked_text(messages: Sequence[Message], get: Get) -> str | None:
+def find_asked_text(exchange: Exchange, messages: Sequence[Message], get: Get) -> str | None:
     """Find the user's newest text, without what agents put around it."""
-    return find_user_text(messages, read_observations(messages), get, _read_user).shown
+    parsed = exchange.read_observations(messages)
+    return find_user_text(messages, parsed, get, _read_user).shown
 
 
 def find_answer_text(answers: Sequence[Answer], get: Get) -> str | None:

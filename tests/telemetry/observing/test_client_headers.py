@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.observing.client_headers import MAX_AGENT_CHARS, read_betas, read_caller
+from telemetry.observing.client_headers import MAX_AGENT_CHARS, read_caller
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from telemetry.observing.client_headers import MAX_AGENT_CHARS, read_betas, read
 )
 def test_the_program_is_told_as_it_came(value: str, agent: str | None) -> None:
     """As text, within its limit."""
-    assert read_caller((("content-type", "x"), ("user-agent", value))) == (agent, 0)
+    assert read_caller((("content-type", "x"), ("user-agent", value))) == (agent, 0, "")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_the_program_is_told_as_it_came(value: str, agent: str | None) -> None:
 )
 def test_which_retry_it_is(name: str, value: str, retry: int) -> None:
     """By the headers of the two kinds of SDKs that say so."""
-    assert read_caller(((name, value),)) == (None, retry)
+    assert read_caller(((name, value),)) == (None, retry, "")
 
 
 NAMES = st.sampled_from(["user-agent", "x-stainless-retry-count", "amz-sdk-request", "accept"])
@@ -51,7 +51,7 @@ VALUES = st.text(st.characters(max_codepoint=255), max_size=30) | st.sampled_fro
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=4))
 def test_what_is_no_number_is_a_first_attempt(headers: list[tuple[str, str]]) -> None:
     """Whatever stands there, often too."""
-    agent, retry = read_caller(tuple(headers))
+    agent, retry, _ = read_caller(tuple(headers))
     assert 0 <= retry <= 9_999
     assert agent is None or 0 < len(agent) <= MAX_AGENT_CHARS
     if not any(value.isdecimal() or value.startswith("attempt=") for _, value in headers):
@@ -61,5 +61,4 @@ def test_what_is_no_number_is_a_first_attempt(headers: list[tuple[str, str]]) ->
 def test_betas_are_joined() -> None:
     """A client may send several headers."""
     headers = (("anthropic-beta", "a,b"), ("x", "y"), ("anthropic-beta", "oauth-1"))
-    assert read_betas(headers) == "a,b,oauth-1"
-    assert read_betas(()) == ""
+    assert read_caller(headers) == (None, 0, "a,b,oauth-1")

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from codec.apis.table import get_api
+from codec.parts import Message
 from telemetry.observing.exchange import Exchange, ReadMessages
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.spans.rules import SpanRules
@@ -26,7 +27,8 @@ def read_before(exchange: Exchange) -> Exchange:
     """Return the same exchange, its messages read already."""
     request = exchange.request
     assert request is not None
-    return replace(exchange, read=ReadMessages(request, [*request.read_messages()]))
+    messages = [*request.read_messages()]
+    return replace(exchange, read=ReadMessages(request, messages, messages))
 
 
 def test_messages_that_are_read_are_those_of_the_request_alone() -> None:
@@ -34,6 +36,8 @@ def test_messages_that_are_read_are_those_of_the_request_alone() -> None:
     exchange = read_before(make_exchange())
     assert exchange.read is not None
     assert exchange.read_messages() is exchange.read.messages
+    assert exchange.read_observations(exchange.read.messages) is exchange.read.parsed
+    assert exchange.read_observations(others := [Message(role="user", content="no")]) is others
     other = get_api("chat.completions").asked({"messages": [{"role": "user", "content": "no"}]})
     assert [one.content for one in replace(exchange, request=other).read_messages()] == ["no"]
     assert replace(exchange, request=None).read_messages() == ()
