@@ -160,7 +160,7 @@ def _completion(usage: Usage, provider: str | None) -> int | None:
 
 def _within(count: int | None, *details: int | None) -> int | None:
     """The count; ``None`` if its details exceed it."""
-    return None if count is None or sum(detail or 0 for detail in details) > count else count
+    return None if count is None or sum(filter(None, details)) > count else count
 
 
 def _share(
@@ -169,12 +169,14 @@ def _share(
     """The costs of a count, of its details as far as reported, and last of the rest."""
     if count is None:
         return None, (None,) * (len(details) + 1)
-    amounts = [_cost(tokens or 0, rate if own is None else own) for tokens, own in details]
-    rest = _cost(count - sum(tokens or 0 for tokens, _ in details), rate)
-    reported = (
-        amount if tokens is not None else None
-        for amount, (tokens, _) in zip(amounts, details, strict=True)
-    )
+    reported: list[float | None] = []
+    amounts: list[float | None] = []
+    for tokens, own in details:
+        amount = _cost(tokens or 0, rate if own is None else own)
+        reported.append(None if tokens is None else amount)
+        amounts.append(amount)
+        count -= tokens or 0
+    rest = _cost(count, rate)
     return _sum(*amounts, rest), (*reported, rest)
 
 
@@ -198,7 +200,6 @@ def _cost(tokens: int, rate: float | None) -> float | None:
     return None if rate is None else tokens * rate / _PER_MILLION
 
 
-def _sum(*amounts: float | None) -> float | None:
+def _sum(*amounts: Any) -> float | None:
     """The sum of amounts; ``None`` unless all are known."""
-    known = [amount for amount in amounts if amount is not None]
-    return fsum(known) if len(known) == len(amounts) else None
+    return None if None in amounts else fsum(amounts)
