@@ -214,8 +214,8 @@ FAULTS: tuple[Fault, ...] = (
         "tests/telemetry/metrics/test_snapshot.py",
     ),
     Fault(
-        "return fsum(known) if len(known) == len(amounts) else None",
-        "return fsum(known) if len(known) != len(amounts) else None",
+        "return None if None in amounts else fsum(amounts)",
+        "return None if None not in amounts else fsum(amounts)",
         "tests/telemetry/pricing/test_billing.py",
     ),
     Fault(
