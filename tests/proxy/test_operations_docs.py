@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 
 DIRECTIVE = re.compile(r"%[-#0 +]*[\d.]*[a-zA-Z]")
-FIXED_CHARS = 10
+FIXED_CHARS = 8
 """A pattern with less of its own would be found anywhere."""
 
 

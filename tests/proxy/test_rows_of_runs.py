@@ -78,9 +78,10 @@ def test_a_text_finds_calls_unless_a_kind_is_named(store: Path) -> None:
 
 
 def test_a_list_of_tools_has_their_names(store: Path) -> None:
-    """In the column of what was asked."""
+    """In the column of what was asked; one that failed is marked."""
     lines = Ran(store, words=("kind:tool",), now_ns=NOW_NS).out.splitlines()
-    assert [line.split()[6] for line in lines[1:]] == ["read_file", "grep", "grep"]
+    tools = [" ".join(line.split()[6:8]).removesuffix(" -") for line in lines[1:4]]
+    assert tools == ["read_file", "✗ grep", "grep"]
 
 
 def test_stats_are_of_calls(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

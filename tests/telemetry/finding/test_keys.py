@@ -60,7 +60,7 @@ def test_what_a_list_shows_can_be_asked() -> None:
     """Each column but numbers that nothing fills yet, and those that are nobody's question."""
     asked = {fact for key in KEYS.values() for fact in key.facts}
     left_out = {"parent_span_id", "turn", "link_rule"}
-    left_out |= {"tool_calls", "new_messages", "preview", "step"}
+    left_out |= {"tool_calls", "new_messages", "preview", "step", "input_usd"}
     assert {*CallColumns.__struct_fields__} - asked == left_out
 
 
