@@ -15,19 +15,20 @@ from proxy.reading.spent_time import is_step
 from proxy.reading.tool_results import summarize_error
 from telemetry.facts import tell_what
 from telemetry.finding.where import ALL_ROWS
+from telemetry.reading.engine import LAST_SEQ
 from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from telemetry.reading.calls import Calls
     from telemetry.store.rows import SpanSummary
 
-MAX_LATER: Final = 1_000
-"""How many rows of a conversation are searched for a correction."""
+LATER_ROWS: Final = 500
+"""How many rows of the conversation behind a failed one are searched for a correction, or more."""
 
 _ROWS_BEFORE: Final = 200
-"""How many numbers before the first failed row its call is looked for."""
+"""How many numbers before a failed row its call is looked for."""
 
 _SLACK_NS: Final = 1_000_000
 """A tool begins when the answer ends that calls it."""
@@ -39,7 +40,8 @@ class Failure:
 
     Attributes:
         row: the tool or the call.
-        caller: the call whose answer called the tool; ``None`` if that is not known.
+        caller: the call whose answer called the tool, ``None`` if that is not known; of a call, the
+            call itself.
         error: the first line of the error.
         corrected_by: the later step that succeeded; ``None`` if there is none.
         is_same: it does the same as the failed one.
@@ -84,21 +86,30 @@ def _read_beside(
     reader: Calls, failed: Iterable[SpanSummary]
 ) -> dict[int | None, list[SpanSummary]]:
     """Read the rows beside failed ones, oldest first, by the number of their conversation."""
-    first: dict[int, int] = {}
+    found: dict[int | None, list[int]] = {}
     for row in failed:
         number: object = row.columns.conversation
         if isinstance(number, int):  # a disk may have damaged it
-            first[number] = min(row.seq, first.get(number, row.seq))
+            found.setdefault(number, []).append(row.seq)
     return {
         number: [
             row
-            for row in reader.that(ALL_ROWS.also(conversation=number)).after(
-                max(0, seq - _ROWS_BEFORE), MAX_LATER
-            )
+            for row in _read_around(reader.that(ALL_ROWS.also(conversation=number)), sorted(seqs))
             if is_step(row)
         ]
-        for number, seq in first.items()
+        for number, seqs in found.items()
     }
+
+
+def _read_around(rows: Calls, seqs: Iterable[int]) -> Iterator[SpanSummary]:
+    """Read the rows before and behind some numbers, which rise."""
+    begun, at = -1, 0
+    for seq in seqs:
+        at = max(at, seq - _ROWS_BEFORE)
+        while begun <= seq and at < LAST_SEQ:
+            page = rows.after(at, LATER_ROWS)
+            yield from page
+            begun, at = at, page[-1].seq if len(page) == LATER_ROWS else LAST_SEQ
 
 
 def _read_error(row: SpanSummary, span: bytes) -> str | None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
+from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.conversations.agents import Agents
+from tests.telemetry.run_rows import Run
 from tests.telemetry.test_canary import rules_of
 
 if TYPE_CHECKING:
@@ -90,6 +93,23 @@ async def test_a_failed_call_is_corrected_by_the_next_one(tmp_path: Path) -> Non
         (told,) = (await api.get("failures"))["failures"]
     assert (told["span_id"], told["call"], told["kind"]) == (failed, failed, "LLM")
     assert "down" in told["error"]
+
+
+async def test_a_step_is_corrected_far_behind_the_first_failure(tmp_path: Path) -> None:
+    """In a long conversation each failed step is looked at with the rows behind it."""
+    run = Run(1, conversation=7)
+    for at in range(2_000):
+        if at % 900 == 0:
+            run.call(10 * at, 5, "bash")
+            run.tool("bash", 10 * at + 5, 2, failed=True)
+        else:
+            run.tool("bash" if at % 900 == 1 else "read", 10 * at, 2)
+    with Store.open(tmp_path / "t.db", delivers=False) as store:
+        store.add([replace(row, recorded_ns=row.end_ns) for row in run.rows])
+    async with serve_api(tmp_path / "t.db") as api:
+        told = (await api.get("failures"))["failures"]
+    assert len(told) == 3
+    assert all(one["call"] and one["corrected_by"]["is_same"] for one in told)
 
 
 async def test_results_are_named_and_say_whether_their_tool_failed(tmp_path: Path) -> None:
