@@ -5,13 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.commands.message_lines import fact_line
-from proxy.commands.table import (
-    describe_costs,
-    describe_input_share,
-    format_dollars,
-    format_duration,
-)
-from proxy.reading.costs import explain_gaps
+from proxy.commands.table import describe_costs, format_dollars, format_duration
+from proxy.reading.costs import describe_input_share, explain_gaps
 from telemetry.facts import ID_DIGITS, LIST_BASIS, tell_what
 
 if TYPE_CHECKING:

@@ -304,21 +304,6 @@ def describe_costs(cost_usd: float, list_usd: float | None, unpriced: int) -> st
     return format_cost(cost_usd, list_usd) + (f", {have} no price" if unpriced else "")
 
 
-DOMINANT_SHARE: Final = 0.8
-"""The share of a cost from which on its part is named."""
-
-
-def describe_input_share(input_usd: float | None, cost_usd: float) -> str:
-    """Say how much of a cost is input, if that is most of it; empty if not.
-
-    >>> describe_input_share(0.97, 1.0), describe_input_share(0.5, 1.0)
-    ('97 % is input', '')
-    """
-    if not input_usd or not cost_usd or input_usd < DOMINANT_SHARE * cost_usd:
-        return ""
-    return f"{min(input_usd / cost_usd, 1):.0%} is input".replace("%", " %")
-
-
 def _row(call: SpanSummary, zone: tzinfo | None) -> Iterator[Text]:
     for draw in _CELLS:
         yield draw(call, zone)

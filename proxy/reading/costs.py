@@ -50,12 +50,36 @@ _WHY: Final = {
 }
 
 
+DOMINANT_SHARE: Final = 0.8
+"""The share of a cost from which on its part is named."""
+
+
+def find_input_share(input_usd: float | None, cost_usd: float | None) -> float | None:
+    """Find which share of a cost is input, if that is most of it; ``None`` if not.
+
+    Calls from before this part was recorded have none, so that a smaller share may be too small.
+    """
+    if not input_usd or not cost_usd or input_usd < DOMINANT_SHARE * cost_usd:
+        return None
+    return min(input_usd / cost_usd, 1.0)
+
+
+def describe_input_share(input_usd: float | None, cost_usd: float | None) -> str:
+    """Say how much of a cost is input, if that is most of it; empty if not.
+
+    >>> describe_input_share(0.97, 1.0), describe_input_share(0.5, 1.0)
+    ('97 % is input', '')
+    """
+    share = find_input_share(input_usd, cost_usd)
+    return "" if share is None else f"{share:.0%} is input".replace("%", " %")
+
+
 class Gap(NamedTuple):
     """Why the cost of a call is unknown.
 
     Attributes:
         why: in words.
-        mend: what gives it a cost, as a line of the settings' file; empty if nothing does.
+        mend: what to write into the settings' file to give it a cost; empty if nothing does.
     """
 
     why: str
@@ -80,8 +104,8 @@ def explain_gap(gap: str, model: str | None, upstream: str | None) -> Gap:
         )
         return Gap(
             words,
-            f'write provider = "anthropic", or whose prices it has, into {table}; or {price} into'
-            " the settings' file",
+            f'write the provider whose prices it has into {table}, such as provider = "anthropic";'
+            f" or write {price} into the settings' file",
         )
     return Gap(words, f"write {price} into the settings' file")
 

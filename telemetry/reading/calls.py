@@ -268,6 +268,12 @@ class Calls:
 
         return group_dearest(self._engine, self._where, by, limit)
 
+    def title(self, by: str, number: int) -> str | None:
+        """Find the first question that the user asked in a conversation or a run."""
+        from telemetry.reading.groups import find_title  # noqa: PLC0415 - no list of calls needs it
+
+        return find_title(self._engine, by, number)
+
     def usages(self, by: str) -> Iterator[CallUsages]:
         """Count the tokens that they have, by one of :data:`~telemetry.reading.sums.GROUPS`.
 
@@ -356,7 +362,7 @@ class Calls:
         return Conversation(self._engine, number)
 
     def beside(self, seq: int) -> Neighbours:
-        """Find those beside the row of a number (:mod:`telemetry.reading.neighbours`)."""
+        """Find the calls before and after the row of a number, and count them."""
         from telemetry.reading.neighbours import find_neighbours  # noqa: PLC0415 - no list needs it
 
         return find_neighbours(self._engine, self._where, seq)

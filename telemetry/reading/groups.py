@@ -30,15 +30,8 @@ MAX_GROUPS: Final = 2_000
 
 _NAMES: Final = (
     *("calls", "failed_calls", "priced", "unpriced", "prompt_tokens", "cached_tokens"),
-    *(
-        "completion_tokens",
-        "cost_usd",
-        "list_usd",
-        "saved_usd",
-        "start_ns",
-        "end_ns",
-        "last_call_seq",
-    ),
+    *("completion_tokens", "cost_usd", "list_usd", "saved_usd", "input_usd"),
+    *("start_ns", "end_ns", "last_call_seq"),
 )
 
 _MERGE: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -60,6 +53,7 @@ class GroupSums:
         unpriced: of how many calls a cost is missing.
         list_usd: the part of the cost at list price, which a subscription paid.
         saved_usd: what the provider's cache saved.
+        input_usd: the part of the cost that the requests' tokens have, as far as it is known.
         start_ns: when the first call began.
         end_ns: when the last one ended.
         last_seq: the number of the newest call.
@@ -77,6 +71,7 @@ class GroupSums:
     cost_usd: float | None
     list_usd: float | None
     saved_usd: float | None
+    input_usd: float | None
     start_ns: int
     end_ns: int
     last_seq: int
@@ -166,13 +161,16 @@ def group_dearest(engine: Engine, where: Where, by: str, limit: int) -> DearestG
     groups = []
     for key, *amounts in found:
         known = dict(zip(names, amounts, strict=True))
-        title = None
-        if isinstance(key, int):
-            asked = ALL_ROWS.also(ask_known("preview"), **{by: key})
-            first = engine.select(asked, 1, oldest_first=True).rows
-            title = first[0].columns.preview if first else None
+        title = find_title(engine, by, key) if isinstance(key, int) else None
         groups.append(_make(key, tuple(known[name] for name in _NAMES), title))
     return DearestGroups(groups, _sum_all(engine, where), count - len(groups))
+
+
+def find_title(engine: Engine, by: str, number: int) -> str | None:
+    """Find the first question that the user asked in a conversation or a run."""
+    asked = ALL_ROWS.also(ask_known("preview"), **{by: number})
+    first = engine.select(asked, 1, oldest_first=True).rows
+    return first[0].columns.preview if first else None
 
 
 def _sum_all(engine: Engine, where: Where) -> GroupSums | None:
@@ -182,7 +180,7 @@ def _sum_all(engine: Engine, where: Where) -> GroupSums | None:
         if amounts[0]:
             known = {name: amount or 0 for name, amount in zip(names, amounts, strict=True)}
             if not known["priced"]:
-                known |= dict.fromkeys(("cost_usd", "list_usd", "saved_usd"))
+                known |= dict.fromkeys(("cost_usd", "list_usd", "saved_usd", "input_usd"))
             return _make(None, (*known.values(), 0, 0, 0))
     return None
 

@@ -106,7 +106,7 @@ def test_each_reason_has_words_and_most_what_to_write(gap: str) -> None:
         assert r'[[price]] table with model = "a\"b\nc", input and output' in found.mend
     unknown = explain_gap("unknown_provider", None, "gate")
     assert "gate" in unknown.why
-    assert 'provider = "anthropic", or whose prices it has, into its [[upstream]]' in unknown.mend
+    assert 'its [[upstream]] table, such as provider = "anthropic"' in unknown.mend
     assert "into an [[upstream]] table" in explain_gap("unknown_provider", None, "default").mend
     assert explain_gap("of the future", None, None) == ("of the future", "")
 

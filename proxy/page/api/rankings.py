@@ -1,23 +1,20 @@
 """``GET /api/rankings``: the most expensive and the longest conversations or runs, and why.
 
-Nothing keeps these sums, so they are read from the newest call back until the time is over; then
-``searched_to`` says how far. Rows do not divide a cost into input and output, so that comes from
-the most expensive calls of each conversation or run.
+These sums are not stored. They are read from the newest call back until the time is over; then
+``searched_to`` says how far.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Final
-
-from openinference.semconv.trace import SpanAttributes
+from typing import TYPE_CHECKING, Final
 
 from proxy.page.errors import PageError
-from proxy.reading.call import decode_call
+from proxy.reading.costs import find_input_share
 from proxy.reading.record import write_time
-from proxy.reading.spent_time import measure_time
+from proxy.reading.spent_time import is_step, measure_time
 from proxy.reading.sum_members import build_sums
-from telemetry.finding.where import ALL_CALLS, ALL_ROWS, ask_known
+from telemetry.finding.where import ALL_ROWS
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -28,16 +25,13 @@ if TYPE_CHECKING:
 RANKING_SECONDS: Final = 0.1
 """How long sums may take."""
 
-WHY_SECONDS: Final = 0.075
-"""How long the reasons of each list may take; after that they are ``null``."""
+TIMES_SECONDS: Final = 0.075
+"""How long it may take to divide times; after that their parts are ``null``."""
 
 LISTED: Final = 5
 
-MAX_READ_CALLS: Final = 5
-"""Of how many calls of a conversation or run the cost is divided: the most expensive ones."""
-
 MAX_ROWS: Final = 1_000
-"""Rows whose times are measured; a longer conversation or run has no reason."""
+"""Rows whose times are measured; the time of a longer conversation or run is not divided."""
 
 RANKINGS_PARAMETERS: Final = ("by", "filter", "from", "to")
 
@@ -57,20 +51,15 @@ def read_rankings(reader: Calls, parameters: Parameters) -> JsonObject:
     groups = [one for one in found.groups if isinstance(one.key, int) and one.calls >= least]
     dearest = sorted((one for one in groups if one.cost_usd), key=_get_cost, reverse=True)
     longest = sorted(groups, key=_get_time, reverse=True)
-    ranked = {
-        "dearest": [_build_group(reader, by, one) for one in dearest[:LISTED]],
-        "longest": [_build_group(reader, by, one) for one in longest[:LISTED]],
-    }
-    until = time.monotonic() + WHY_SECONDS
-    for record in ranked["dearest"]:
-        record["input_share"] = _divide_cost(reader, by, record["key"], until)
-    until = time.monotonic() + WHY_SECONDS
-    for record in ranked["longest"]:
-        record.update(_divide_time(reader, by, record["key"], until))
+    until = time.monotonic() + TIMES_SECONDS
     back_to = found.back_to
     return {
         "by": by,
-        **ranked,
+        "dearest": [_build_group(reader, by, one) for one in dearest[:LISTED]],
+        "longest": [
+            _build_group(reader, by, one) | _divide_time(reader, by, one, until)
+            for one in longest[:LISTED]
+        ],
         "left_out": found.left_out,
         "searched_to": write_time(reader.began_at(back_to)) if back_to else None,
     }
@@ -85,42 +74,27 @@ def _get_time(sums: GroupSums) -> int:
 
 
 def _build_group(reader: Calls, by: str, sums: GroupSums) -> JsonObject:
-    asked = ALL_ROWS.also(ask_known("preview"), **{by: sums.key})
-    first = reader.that(asked).after(0, 1)
+    key = sums.key
     return {
-        "key": sums.key,
-        "title": first[0].columns.preview if first else None,
+        "key": key,
+        "title": reader.title(by, key) if isinstance(key, int) else None,
         **build_sums(sums),
         "took_ms": _get_time(sums) / 1e6,
-        "input_share": None,
+        "input_share": find_input_share(sums.input_usd, sums.cost_usd),
         "model_ms": None,
         "tools_ms": None,
     }
 
 
-def _divide_cost(reader: Calls, by: str, key: int, until: float) -> float | None:
-    """Find which part of the cost was for input, in the most expensive calls."""
-    if time.monotonic() >= until:
-        return None
-    calls = reader.that(ALL_CALLS.also(**{by: key}))
-    prompt = total = 0.0
-    for stored in calls.with_bytes(calls.rows(calls.numbers(MAX_READ_CALLS, "cost_usd"))):
-        attributes = decode_call(stored.summary, stored.span).span.attributes
-        part: Any = attributes.get(SpanAttributes.LLM_COST_PROMPT)
-        whole: Any = attributes.get(SpanAttributes.LLM_COST_TOTAL)
-        if isinstance(part, float) and isinstance(whole, float):
-            prompt, total = prompt + part, total + whole
-        if time.monotonic() >= until:
-            break
-    return min(1.0, prompt / total) if total > 0 else None
-
-
-def _divide_time(reader: Calls, by: str, key: int, until: float) -> JsonObject:
-    """Find how long models and tools took."""
+def _divide_time(reader: Calls, by: str, sums: GroupSums, until: float) -> JsonObject:
+    """Find how long models and tools took between the first and the last of the chosen calls."""
     if time.monotonic() >= until:
         return {}
-    rows = reader.that(ALL_ROWS.also(**{by: key})).after(0, MAX_ROWS)
+    rows = reader.that(ALL_ROWS.also(**{by: sums.key})).after(0, MAX_ROWS)
     if len(rows) == MAX_ROWS:
         return {}
-    spent = measure_time(rows)
+    steps = filter(is_step, rows)
+    spent = measure_time(
+        row for row in steps if row.start_ns >= sums.start_ns and row.end_ns <= sums.end_ns
+    )
     return {"model_ms": spent.model_ns / 1e6, "tools_ms": spent.tools_ns / 1e6}

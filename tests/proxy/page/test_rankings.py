@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def keep(path: Path) -> None:
     """A long run, a dear one of the same conversation, and a lone call of another."""
     long = Run(812, conversation=7)
-    long.call(0, 1_000, "bash", cost_usd=0.5, saved_usd=0.5, preview="Test it")
+    long.call(0, 1_000, "bash", cost_usd=0.5, input_usd=0.25, saved_usd=0.5, preview="Test it")
     long.tool("bash", 1_000, 8_000)
     long.call(9_000, 1_000)
     dear = Run(815, conversation=7, begin_ms=20_000)
-    dear.call(0, 1_000, cost_usd=3.0)
+    dear.call(0, 1_000, cost_usd=3.0, input_usd=2.7)
     lone = Run(819, conversation=9, begin_ms=40_000)
     rows = [*long.rows, *dear.rows, lone.call(0, 500)]
     with Store.open(path, delivers=False) as store:
@@ -49,16 +49,22 @@ async def test_runs_and_conversations_are_ranked_by_cost_and_by_time(tmp_path: P
 async def test_a_cost_and_a_time_have_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What models and tools took; where there was no time to look there is none."""
+    """Most of a cost is input; what models and tools took, if there was time to look.
+
+    Of calls that a filter chose, only what is between them counts.
+    """
     keep(tmp_path / "t.db")
     async with serve_api(tmp_path / "t.db") as api:
         told = await api.get("rankings", by="run")
-        monkeypatch.setattr("proxy.page.api.rankings.WHY_SECONDS", -1)
+        chosen = await api.get("rankings", by="run", filter="cost>0.3 cost<1")
+        monkeypatch.setattr("proxy.page.api.rankings.TIMES_SECONDS", -1)
         none = await api.get("rankings", by="run")
+    assert [one["input_share"] for one in told["dearest"]] == [0.9, None, None]
     first = told["longest"][0]
     assert (first["took_ms"], first["model_ms"], first["tools_ms"]) == (10_000, 2_000, 8_000)
+    (part,) = chosen["longest"]
+    assert (part["took_ms"], part["model_ms"], part["tools_ms"]) == (1_000, 1_000, 0)
     assert {one["model_ms"] for one in none["longest"]} == {None}
-    assert {one["input_share"] for one in none["dearest"]} == {None}
 
 
 async def test_words_are_not_looked_for(tmp_path: Path) -> None:
