@@ -1,7 +1,7 @@
 """Shows a conversation on a terminal: what it comes to, and its turns with a line for each call.
 
-Sums are those of the conversation's own calls; its sub-agents have a separate line. Everything is
-read from columns, so that a conversation of two thousand calls appears at once.
+Sums are those of the conversation's own calls; its sub-agents have a separate line. No span is
+read, only rows, so that a conversation of two thousand calls appears at once.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from proxy.reading.failures import Failure
     from telemetry.store.rows import SpanSummary
 
-
 MAX_WHAT_CHARACTERS: Final = 54
 """How much is said of a call beside this one: with its id, a line of 80 columns."""
 
@@ -51,7 +50,7 @@ def place_lines(row: SpanSummary, place: CallPlace) -> Iterator[Line]:
 
 
 def _correction_lines(failure: Failure, behind: SpanSummary) -> Iterator[Line]:
-    """Show which later step succeeded where this one failed, if it is not just the one behind."""
+    """Show which later step succeeded where this one failed, unless it is shown as the next one."""
     corrected = failure.corrected_by
     if corrected is None:
         yield fact_line("corrected", "by no later step")

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 MAX_NEW: Final = 20
 """How many new messages are shown in their order: the results of some parallel tools."""
 
-
 _HIDDEN: Final = "hidden by the settings"
 
 

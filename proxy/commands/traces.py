@@ -144,7 +144,9 @@ def run_traces(
             if not options.as_json:
                 command.tell_marks(console, listing.marks)
                 if options.sort == "slow" and _has_tools(reader, wanted):
-                    command.tell("`kind:tool` finds the time in tools, which no call has.")
+                    command.tell(
+                        "`kind:tool --sort slow` lists tools; no call includes their time."
+                    )
                 command.tell_gaps(listing.gaps.explain())
             if not (wanted or options.as_json or options.launch or options.follow):
                 print_unobserved(console, reader.unobserved(), has_calls=bool(listing.count))

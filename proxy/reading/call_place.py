@@ -50,8 +50,8 @@ class CallPlace:
         conversation: ``None`` if it belongs to none.
         continued: the call whose messages it has; ``None`` if it continues none. A call that only
             failed is passed over, because this one repeats its request.
-        before: the call before it; of a tool, the one that called it.
-        behind: the call behind it; of a tool, the one that brought its result.
+        before: the call before it; of a tool, the one whose answer called it.
+        behind: the call after it; of a tool, the one that brought its result.
         failed: the results of failed tools among its messages
             (:func:`~proxy.reading.tool_results.read_failed`); ``None`` if they are not known.
         failure: what is known of a call or a tool that failed.
@@ -101,7 +101,7 @@ def read_place(reader: Calls, call: RecordedCall) -> CallPlace:
 def _find(
     reader: Calls, where: Where, number: int, row: SpanSummary
 ) -> tuple[Position, SpanSummary | None, SpanSummary | None]:
-    """Find a position, and the calls before and behind."""
+    """Find a position, and the calls before and after it."""
     calls = reader.that(where)
     beside = calls.beside(row.seq)
     before, behind = beside.before, beside.behind

@@ -25,8 +25,8 @@ class SpentTime(NamedTuple):
     """Where the time of a run went.
 
     Attributes:
-        model_ns: the time in which a call of the run's own was open.
-        tools_ns: the time in which a tool ran, and no call of the run was open.
+        model_ns: the time in which one of the run's own calls was open.
+        tools_ns: the time in which one of its tools ran, and none of these calls was open.
         longest: the step that took longest; ``None`` if there is no step.
     """
 

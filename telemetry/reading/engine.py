@@ -100,10 +100,9 @@ A fact that is summed up is an amount by its name. Errors are of all rows; token
 calls. Priced are calls that have a cost. Unpriced are those of which a cost is missing, as the
 filter word ``unpriced`` finds them: a call that failed without a count of tokens is neither.
 ``list_usd`` is the part of the cost that a subscription pays, ``input_usd`` that of the requests'
-tokens, of calls that have a cost. Output is counted from the first
-output, where that is known, or else from the beginning, to the end, of calls with completion
-tokens. A lone call has no run. ``size_bytes`` is of the spans. All amounts have the limits of
-:mod:`telemetry.store.minutes`.
+tokens, of calls that have a cost. Output is counted from the first output, where that is known, or
+else from the beginning, to the end, of calls with completion tokens. A lone call has no run.
+``size_bytes`` is of the spans. All amounts have the limits of :mod:`telemetry.store.minutes`.
 """
 
 Group = str | int

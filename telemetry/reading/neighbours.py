@@ -19,7 +19,7 @@ class Neighbours(NamedTuple):
         calls: how many are chosen.
         position: how many of them there are up to this row: of a call, its own position from 1.
         before: the call before it; ``None`` for the first one.
-        behind: the call behind it; ``None`` for the last one.
+        behind: the call after it; ``None`` for the last one.
     """
 
     calls: int

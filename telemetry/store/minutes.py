@@ -135,8 +135,8 @@ _Call = tuple[
     "float | None",
 ]
 """Start, end, model, status, tokens of prompt and answer, upstream, cost, cached tokens, time to
-the first output, what the cache saved, what the cost means, why it is unknown, the
-part of it that is input."""
+the first output, what the cache saved, what the cost means, why it is unknown, the part of it that
+is input."""
 
 
 def sum_added(connection: sqlite3.Connection, rows: Iterable[SpanRow]) -> None:

@@ -64,7 +64,7 @@ def test_the_slowest_calls_say_once_where_the_time_of_tools_is(
     tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only if there are tools, and nobody asks for a kind already."""
-    words = "`kind:tool` finds the time in tools"
+    words = "`kind:tool --sort slow` lists tools"
     assert look(store, 80, monkeypatch, sort="slow")[1].count(words) == 1
     assert words not in look(store, 80, monkeypatch, sort="slow", words=("kind:tool",))[1]
     assert words not in look(store, 80, monkeypatch, sort="cost")[1]

@@ -1,6 +1,6 @@
 r"""Peels the requests and answers of Code Assist.
 
-A request's own members stay beside those of Gemini's request, which win. Of an answer, too; its
+The envelope's own members stay beside those of Gemini's request or answer, which win. An answer's
 ``traceId`` becomes Gemini's ``responseId``, as in gemini-cli.
 
 >>> peel_answer(b'{"response": {"candidates": []}, "traceId": "t-1"}')

@@ -78,7 +78,7 @@ _OF_ROWS: Final = {
     "priced": f"count(cost_usd) FILTER (WHERE {IS_CALL})",
     "unpriced": f"count(cost_gap) FILTER (WHERE {IS_CALL})",
     "list_usd": f"sum({_COST}) FILTER (WHERE {IS_CALL} AND {_IS_LISTED})",
-    "input_usd": (f"sum({limited('input_usd', MAX_COST_USD)}) FILTER (WHERE cost_usd IS NOT NULL)"),
+    "input_usd": f"sum({limited('input_usd', MAX_COST_USD)}) FILTER (WHERE cost_usd IS NOT NULL)",
     "output_ms": (
         f"sum({limited('(end_ns - start_ns - coalesce(ttft_ns, 0)) / 1000000', MAX_OUTPUT_MS)})"
         " FILTER (WHERE completion_tokens > 0)"
