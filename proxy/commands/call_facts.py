@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from openinference.semconv.trace import SpanAttributes
 from rich.text import Text
 
+from proxy.commands.amounts import format_dollars, format_duration, local_time
 from proxy.commands.message_lines import fact_line
-from proxy.commands.table import format_dollars, format_duration, local_time
 from proxy.escape import escape_line
 from proxy.reading.costs import describe_list, explain_gap
 from proxy.reading.link_words import describe_link

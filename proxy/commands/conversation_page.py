@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from proxy.commands.amounts import describe_costs, format_duration, local_time, write_call_cost
 from proxy.commands.message_lines import fact_line
 from proxy.commands.render import print_lines
 from proxy.commands.sums_lines import sums_lines, write_longest, write_times
-from proxy.commands.table import (
-    Column,
-    cell,
-    describe_costs,
-    format_duration,
-    local_time,
-    print_rows,
-    write_call_cost,
-)
+from proxy.commands.table import Column, cell, print_rows
 from proxy.escape import escape_line
 from proxy.reading.record import encode_line
 from proxy.reading.spent_time import measure_time

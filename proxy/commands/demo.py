@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proxy.app import Proxy
+from proxy.commands.amounts import describe_costs
 from proxy.commands.console import open_console
 from proxy.commands.render import print_call
 from proxy.commands.run_page import print_steps
-from proxy.commands.table import describe_costs, print_table
+from proxy.commands.table import print_table
 from proxy.commands.traces import latest_calls
 from proxy.demo.calls import CALL_COUNT, run_calls
 from proxy.demo.clients import is_sdk_installed

@@ -7,8 +7,9 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
+from proxy.commands.amounts import describe_costs, format_dollars
 from proxy.commands.console import open_console
-from proxy.commands.table import describe_costs, format_dollars, print_table
+from proxy.commands.table import print_table
 from proxy.commands.unobserved import print_unobserved
 from proxy.escape import escape_line
 from proxy.reading.costs import explain_newest

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
-from proxy.commands.table import COLUMNS, cell, format_duration, local_time, print_rows, print_table
+from proxy.commands.amounts import format_duration, local_time
+from proxy.commands.table import COLUMNS, cell, print_rows, print_table
 from proxy.processes import launch_channel
 from proxy.processes.open_calls import NO_CALLS, AskOpen, OpenCalls
 from proxy.reading.costs import Gaps

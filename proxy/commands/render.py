@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from proxy.commands.amounts import format_duration, write_call_cost
 from proxy.commands.call_facts import call_fact_lines, head_lines
 from proxy.commands.message_lines import fact_lines, member_lines, title_lines, tool_line
 from proxy.commands.place_lines import place_lines
 from proxy.commands.said_lines import said_lines
-from proxy.commands.table import cell, format_duration, outcome_cell, write_call_cost
+from proxy.commands.table import cell, outcome_cell
 from proxy.escape import escape_line
 from proxy.reading.call_place import NOWHERE
 from telemetry.semconv import MetadataMember

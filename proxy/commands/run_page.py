@@ -9,18 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from proxy.commands.amounts import format_duration, local_time, write_call_cost
 from proxy.commands.message_lines import fact_line, member_lines, title_lines
 from proxy.commands.render import print_lines
 from proxy.commands.runs import describe_ending
 from proxy.commands.sums_lines import sums_lines, write_longest, write_times
-from proxy.commands.table import (
-    Column,
-    cell,
-    format_duration,
-    local_time,
-    print_rows,
-    write_call_cost,
-)
+from proxy.commands.table import Column, cell, print_rows
 from proxy.escape import escape_line
 from proxy.reading.run_record import find_preview, find_times
 from proxy.reading.run_tree import MAX_DEPTH, count_too_deep

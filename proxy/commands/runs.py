@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from proxy.commands.table import (
-    Column,
-    cell,
-    find_title,
-    format_cost,
-    format_duration,
-    local_time,
-    print_rows,
-)
+from proxy.commands.amounts import format_cost, format_duration, local_time
+from proxy.commands.table import Column, cell, find_title, print_rows
 from proxy.escape import escape_line
 from proxy.reading.record import encode_line
 from proxy.reading.run_record import build_run_record, find_ending, find_preview, find_times

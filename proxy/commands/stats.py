@@ -25,10 +25,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from proxy.commands.amounts import format_duration
 from proxy.commands.console import open_console
 from proxy.commands.stats_table import build_sums_record, print_sums, reprice
 from proxy.commands.store_command import StoreCommand
-from proxy.commands.table import Column, cell, format_duration, print_rows
+from proxy.commands.table import Column, cell, print_rows
 from proxy.reading.chosen_calls import read_filter
 from proxy.reading.costs import describe_input_share, explain_newest
 from proxy.reading.record import encode_line

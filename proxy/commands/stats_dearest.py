@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from proxy.commands.table import (
-    Column,
-    cell,
-    format_cost,
-    format_dollars,
-    format_duration,
-    local_time,
-    print_rows,
-)
+from proxy.commands.amounts import format_cost, format_dollars, format_duration, local_time
+from proxy.commands.table import Column, cell, print_rows
 from proxy.reading.record import encode_line, format_time
 from proxy.reading.sum_members import build_sums
 from telemetry.facts import MAX_PREVIEW_CHARS

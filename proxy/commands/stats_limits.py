@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.table import Column, cell, local_time, print_rows
+from proxy.commands.amounts import local_time
+from proxy.commands.table import Column, cell, print_rows
 from proxy.reading.record import build_limit_record, encode_line, format_time
 from telemetry.facts import ID_DIGITS
 

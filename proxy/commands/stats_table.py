@@ -11,15 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rich.text import Text
 
-from proxy.commands.table import (
-    Column,
-    cell,
-    format_cost,
-    format_dollars,
-    format_duration,
-    local_time,
-    print_rows,
-)
+from proxy.commands.amounts import format_cost, format_dollars, format_duration, local_time
+from proxy.commands.table import Column, cell, print_rows
 from proxy.reading.sum_members import build_costs, round_dollars
 from telemetry.facts import RANKED, SUMMED
 from telemetry.reading.sums import HOUR_SECONDS

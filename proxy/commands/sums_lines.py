@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.commands.amounts import describe_costs, format_dollars, format_duration
 from proxy.commands.message_lines import fact_line
-from proxy.commands.table import describe_costs, format_dollars, format_duration
 from proxy.reading.costs import describe_input_share, explain_gaps
 from telemetry.facts import ID_DIGITS, LIST_BASIS, tell_what
 

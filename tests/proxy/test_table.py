@@ -14,8 +14,9 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
+from proxy.commands.amounts import format_duration
 from proxy.commands.console import open_console
-from proxy.commands.table import format_duration, make_drawer, print_table
+from proxy.commands.table import make_drawer, print_table
 from telemetry.fact import TerminalColumn
 from telemetry.facts import FACTS, ID_DIGITS, NO_COLUMNS
 from telemetry.observing.exchange import Outcome

@@ -30,9 +30,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from proxy.commands.amounts import local_time
 from proxy.commands.store.owner import open_owner
 from proxy.commands.store_command import StoreCommand, count_spans, describe_size
-from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.reading.chosen_calls import read_filter
 from telemetry.errors import StoreError

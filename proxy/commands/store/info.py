@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from proxy.commands.amounts import local_time
 from proxy.commands.store_command import StoreCommand, describe_size
-from proxy.commands.table import local_time
 from proxy.escape import escape_line
 from proxy.processes.launch_channel import find_control_socket
 from proxy.reading.record import encode_line, format_time
