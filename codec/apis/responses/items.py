@@ -6,6 +6,7 @@ an item says, the message has no content: it keeps its place, and the body has t
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,15 @@ _NAMED_CALLS: Final = frozenset({"mcp_call", "mcp_approval_request"})
 _UNREAD_CALLS: Final = frozenset({"mcp_call", "image_generation_call"})
 """Past calls that only keep a message's place (``docs/contract/apis.md#responses-request``)."""
 
+_EXIT_CODE: Final = re.compile(
+    r"(?:Chunk ID: \w+\n)?(?:Wall time: [0-9.]+ seconds\n)?"
+    r"(?:Process exited with code|Exit code:) (?P<code>-?[0-9]{1,10})\n"
+)
+_EXIT_CODE_BEHIND: Final = re.compile(
+    r'"metadata":\{"exit_code":(?P<code>-?[0-9]{1,10})[,}][^{}]{0,99}\}?\}\Z'
+)
+"""The exit code at the head or the end of what Codex's shell says to the model."""
+
 _SHOWN: Final = ("input_image", "computer_screenshot")
 """Types of images in the outputs of tools."""
 
@@ -60,10 +70,22 @@ def read_input_item(item: Any) -> Message:
             id=text_of(item.get("call_id")),
             content=text or None,
             value=value,
+            is_error=isinstance(value, str) and _has_failed(value),
             pictures=_read_pictures(value),
         )
         return Message("tool", (result,))
     return Message(text_of(item.get("role")) or _ASSISTANT)
+
+
+def _has_failed(output: str) -> bool:
+    """Tell whether a command failed, by its exit code. The API has no member for that.
+
+    See ``docs/contract/apis.md#exit-codes``.
+    """
+    found = _EXIT_CODE.match(output)
+    if found is None and output.startswith('{"output":'):
+        found = _EXIT_CODE_BEHIND.search(output, max(0, len(output) - 200))
+    return found is not None and int(found["code"]) != 0
 
 
 def read_output_item(item: Any) -> Message:
