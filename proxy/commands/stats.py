@@ -106,12 +106,8 @@ def run_stats(
     """
     with StoreCommand("spantap stats", store, err) as command:
         wanted = read_filter(options.words, options.since, now_ns())
-        if wanted.texts:
-            return command.refuse("texts are for `spantap traces`: sums are of conditions.")
-        if options.price_as is not None and options.by in {"tool", LIMIT}:
-            return command.refuse(f"--price-as is for calls: a {options.by} has no price.")
-        if options.price_as is not None and options.by in NUMBERED:
-            return command.refuse(f"--price-as goes with {options.by}:N, not with --by.")
+        if words := _contradict(wanted, options):
+            return command.refuse(words)
         repricing = None
         if options.price_as is not None:
             from telemetry.pricing.repricing import find_repricing  # noqa: PLC0415 - rare
@@ -129,19 +125,7 @@ def run_stats(
                     chosen, limit, command, open_console(out), as_json=options.as_json
                 )
             else:
-                marks, notes, console = set[str](), list[str](), open_console(out)
-                if options.by in NUMBERED:
-                    from proxy.commands.stats_dearest import show_dearest  # noqa: PLC0415 - rare
-
-                    limit = options.limit or DEFAULT_GROUPS
-                    left_out = show_dearest(
-                        chosen, options.by, limit, console, as_json=options.as_json, marks=marks
-                    )
-                else:
-                    left_out = _show(chosen, options, repricing, console, marks=marks, notes=notes)
-                command.tell_marks(console, marks)
-                for words in notes:
-                    command.tell(words)
+                left_out = _show_calls(chosen, options, repricing, command, open_console(out))
                 if left_out is not None and not options.as_json:
                     command.tell_gaps(explain_newest(reader, wanted.where()))
         if left_out is None:
@@ -153,8 +137,19 @@ def run_stats(
     return command.status
 
 
+def _contradict(wanted: Filter, options: StatsOptions) -> str | None:
+    """Say why options do not go together; ``None`` if they do."""
+    if wanted.texts:
+        return "texts are for `spantap traces`: sums are of conditions."
+    if options.price_as is not None and options.by in {"tool", LIMIT}:
+        return f"--price-as is for calls: a {options.by} has no price."
+    if options.price_as is not None and options.by in NUMBERED:
+        return f"--price-as goes with {options.by}:N, not with --by."
+    return None
+
+
 def _show_tools(reader: Calls, wanted: Filter, options: StatsOptions, out: TextIO) -> int | None:
-    """Show each tool and the sum of all tools, as :func:`_show` does for groups of calls."""
+    """Show each tool and the sum of all tools, as :func:`_show_calls` does for groups of calls."""
     tools, total = _sum_tools(reader, wanted)
     if total is None:
         return None
@@ -163,19 +158,41 @@ def _show_tools(reader: Calls, wanted: Filter, options: StatsOptions, out: TextI
     return max(0, len(tools) - limit)
 
 
-def _show(
+def _show_calls(
     reader: Calls,
     options: StatsOptions,
     repricing: Repricing | None,
+    command: StoreCommand,
     console: Console,
-    *,
-    marks: set[str],
-    notes: list[str],
 ) -> int | None:
-    """Show the groups and all calls; return how many groups are left out.
+    """Show groups and all calls, and explain them; return how many groups are left out.
 
     ``None`` if there is no call; then nothing is shown.
     """
+    marks = set[str]()
+    if options.by in NUMBERED:
+        from proxy.commands.stats_dearest import show_dearest  # noqa: PLC0415 - rare
+
+        limit = options.limit or DEFAULT_GROUPS
+        left_out = show_dearest(
+            reader, options.by, limit, console, as_json=options.as_json, marks=marks
+        )
+    else:
+        left_out = _show_groups(reader, options, repricing, command, console, marks=marks)
+    command.tell_marks(console, marks)
+    return left_out
+
+
+def _show_groups(
+    reader: Calls,
+    options: StatsOptions,
+    repricing: Repricing | None,
+    command: StoreCommand,
+    console: Console,
+    *,
+    marks: set[str],
+) -> int | None:
+    """Show what the calls of each group come to, as :func:`_show_calls` does."""
     by = options.by
     sums = reader.aggregate(*GROUPS[by])
     groups, total = sums.groups, sums.total
@@ -192,7 +209,7 @@ def _show(
     else:
         print_sums(console, groups[:limit], [total], by=by, repriced=repriced, marks=marks)
         if share := describe_input_share(total.input_usd, total.totals["cost_usd"]):
-            notes.append(f"of the cost, {share}.")
+            command.tell(f"of the cost, {share}.")
     return max(0, len(groups) - limit)
 
 

@@ -71,7 +71,7 @@ class TracesOptions:
         full: each object has the request, the answer and the whole span; if one word names a call,
             nothing of it is folded.
         raw: show the bodies of the call that the one word names.
-        runs: list the runs of agents that have such calls, the newest first, or in that order.
+        runs: list the runs of agents that have such calls, the newest first, or as `sort` says.
     """
 
     words: Sequence[str] = ()
