@@ -8,7 +8,7 @@ from openinference.semconv.trace import SpanAttributes
 from rich.text import Text
 
 from proxy.commands.amounts import format_dollars, format_duration, local_time
-from proxy.commands.message_lines import fact_line
+from proxy.commands.page_lines import fact_line
 from proxy.escape import escape_line
 from proxy.reading.costs import describe_list, explain_gap
 from proxy.reading.link_words import describe_link
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from codec.rate_limits import RateLimit
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.call import RecordedCall
 
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from proxy.commands.amounts import describe_costs, format_duration, local_time, write_call_cost
-from proxy.commands.message_lines import fact_line
-from proxy.commands.render import print_lines
+from proxy.commands.page_lines import fact_line, print_lines
 from proxy.commands.sums_lines import sums_lines, write_longest, write_times
 from proxy.commands.table import Column, cell, print_rows
 from proxy.escape import escape_line
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.turns import Turn
     from telemetry.reading.calls import Calls
     from telemetry.reading.conversations import ConversationSums

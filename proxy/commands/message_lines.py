@@ -9,6 +9,7 @@ from rich.text import Text
 
 from codec.compared_text import SYSTEM_ROLES, compare_as
 from codec.text.jsontext import decode_json
+from proxy.commands.page_lines import write_compact
 from proxy.commands.store_command import describe_size
 from proxy.escape import escape, escape_line
 from telemetry.privacy.json_strings import REDACTED
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from codec.asked import Tool
     from codec.parts import ToolCall
+    from proxy.commands.page_lines import Line
     from proxy.reading.flat_messages import ContentPart, RecordedDocument, RecordedMessage
     from telemetry.spans.wrappers import Piece
     from telemetry.store.rows import CallPicture
@@ -31,18 +33,6 @@ MAX_DOCUMENT_CHARACTERS: Final = 200
 
 MAX_VALUE_CHARACTERS: Final = 1_000
 """A longer body of an unknown form is cut."""
-
-MAX_MEMBERS: Final = 200
-"""How many members of an object are shown; the JSON has all of them."""
-
-MAX_NAME_CHARACTERS: Final = 60
-"""A longer name of a member is cut."""
-
-MAX_MEMBER_CHARACTERS: Final = 500
-"""A longer value of a member is cut; the JSON has all of it."""
-
-_MAX_NESTING: Final = 8
-"""How deeply nested objects are spread over lines; a deeper one is a value."""
 
 MAX_FOLDED_CHARACTERS: Final = 100
 """How much of a folded text is shown: about a line of a terminal."""
@@ -71,15 +61,6 @@ _WORDS: Final = frozenset({"reasoning", "refusal", "transcript"})
 
 _FOLD_GAP: Final = "  "
 """What stands before a folded text, which follows a title."""
-
-Line = tuple[int, Text]
-"""A line, and by how many columns it and its wrapped parts are indented (first)."""
-
-
-def title_lines(words: str) -> Iterator[Line]:
-    """Write the title of a section, after a blank line."""
-    yield 0, Text()
-    yield 0, Text(words, style="bold underline")
 
 
 def message_lines(
@@ -196,55 +177,6 @@ def value_lines(value: object, *, whole: bool = False) -> Iterator[Line]:
         yield 2, Text(escape_line(text) if whole else _beginning(text, MAX_VALUE_CHARACTERS))
 
 
-def member_lines(
-    members: object, *, nesting: int = _MAX_NESTING, in_words: bool = False, whole: bool = False
-) -> Iterator[Line]:
-    """Write an object's members, one a line, each with its path; nothing for anything else.
-
-    Args:
-        members: the object.
-        nesting: how deeply it is spread over lines.
-        in_words: write names with spaces.
-        whole: leave nothing out.
-    """
-    values = [*_flatten("", members, nesting)]
-    shown = values if whole else values[:MAX_MEMBERS]
-    names = [escape_line(name if whole else name[:MAX_NAME_CHARACTERS]) for name, _ in shown]
-    if in_words:
-        names = [name.replace("_", " ") for name in names]
-    width = max(map(len, names), default=0)
-    for name, (_, value) in zip(names, shown, strict=True):
-        is_long = len(value) > MAX_MEMBER_CHARACTERS and not whole
-        text = f"{value[:MAX_MEMBER_CHARACTERS]}..." if is_long else value
-        yield fact_line(name.ljust(width), text)
-    if len(values) > len(shown):
-        yield 2, Text(f"({len(values) - len(shown)} more: --json)", style="dim")
-
-
-def _flatten(path: str, value: object, nesting: int) -> Iterator[tuple[str, str]]:
-    """Spread an object over lines, one for each value, with its path."""
-    if isinstance(value, dict) and value and nesting:
-        for name, member in value.items():
-            yield from _flatten(f"{path}.{name}" if path else str(name), member, nesting - 1)
-    elif path:
-        yield path, value if isinstance(value, str) else write_compact(value)
-
-
-def fact_line(name: str, value: str, *, style: str = "") -> Line:
-    """Write a fact as a line; `name` is our own text."""
-    # A value that is longer than a line, such as an id, is not folded.
-    text = Text(f"{name:<11} ", style="dim", overflow="ignore")
-    return 2, text.append(escape_line(value), style=f"not dim {style}")
-
-
-def fact_lines(name: str, value: str, *, style: str = "") -> Iterator[Line]:
-    """Write a fact whose value may have several lines, each in its place below the first."""
-    first, *others = value.split("\n")
-    yield fact_line(name, first, style=style)
-    for line in others:
-        yield 14, Text(escape_line(line), style=style)
-
-
 def tool_line(tool: Tool, *, whole: bool = False) -> Line:
     """Write a tool with its parameters' names, and its description or the first line of that."""
     schema = tool.parameters
@@ -256,11 +188,6 @@ def tool_line(tool: Tool, *, whole: bool = False) -> Line:
     elif tool.description:
         line.append_text(_fold(tool.description, style="not bold dim"))
     return 2, line
-
-
-def write_compact(value: object) -> str:
-    """Write a value as JSON in one line."""
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _describe(picture: CallPicture) -> str:

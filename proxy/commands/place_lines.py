@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from proxy.commands.message_lines import fact_line
+from proxy.commands.page_lines import fact_line
 from proxy.commands.table import cell
 from proxy.escape import escape_line
 from telemetry.facts import ID_DIGITS, tell_what
@@ -15,7 +15,7 @@ from telemetry.store.calls import is_call
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.call_place import CallPlace
     from proxy.reading.failures import Failure
     from telemetry.store.rows import SpanSummary

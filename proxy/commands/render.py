@@ -13,7 +13,8 @@ from rich.text import Text
 
 from proxy.commands.amounts import format_duration, write_call_cost
 from proxy.commands.call_facts import call_fact_lines, head_lines
-from proxy.commands.message_lines import fact_lines, member_lines, title_lines, tool_line
+from proxy.commands.message_lines import tool_line
+from proxy.commands.page_lines import fact_lines, member_lines, print_lines, title_lines
 from proxy.commands.place_lines import place_lines
 from proxy.commands.said_lines import said_lines
 from proxy.commands.table import cell, outcome_cell
@@ -23,12 +24,12 @@ from telemetry.semconv import MetadataMember
 from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
     from datetime import tzinfo
 
     from rich.console import Console
 
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.call import RecordedCall
     from proxy.reading.call_place import CallPlace
 
@@ -48,9 +49,6 @@ _APART: Final = frozenset(
 
 _PARAMETER_NESTING: Final = 2
 """How deeply parameters are spread over lines: an effort is, and the schema of an answer is not."""
-
-MIN_TEXT_COLUMNS = 10
-"""The least room for text after its indentation, on however narrow a terminal."""
 
 
 def print_call(
@@ -75,15 +73,6 @@ def print_call(
         zone: the time zone of the times; by default the local one.
     """
     print_lines(console, _call_lines(call, place, zone, whole=whole))
-
-
-def print_lines(console: Console, lines: Iterable[Line]) -> None:
-    """Print lines; on a terminal they are wrapped within their indentation."""
-    for indent, text in lines:
-        width = max(console.width - indent, MIN_TEXT_COLUMNS)
-        wrapped = text.wrap(console, width) if console.is_terminal else text.split(allow_blank=True)
-        for line in wrapped:
-            console.print(Text(" " * indent).append_text(line), soft_wrap=True)
 
 
 def _call_lines(

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from proxy.commands.amounts import format_duration, local_time, write_call_cost
-from proxy.commands.message_lines import fact_line, member_lines, title_lines
-from proxy.commands.render import print_lines
+from proxy.commands.page_lines import fact_line, member_lines, print_lines, title_lines
 from proxy.commands.runs import describe_ending
 from proxy.commands.sums_lines import sums_lines, write_longest, write_times
 from proxy.commands.table import Column, cell, print_rows
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from codec.text.jsontext import JsonObject
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.run_tree import Node
     from telemetry.reading.runs import RunSums
     from telemetry.store.rows import SpanSummary

@@ -16,9 +16,9 @@ from proxy.commands.message_lines import (
     fold_message,
     long_text_lines,
     message_lines,
-    title_lines,
     value_lines,
 )
+from proxy.commands.page_lines import title_lines
 from proxy.escape import escape, escape_line
 from proxy.reading.call_order import Conversation, is_system, order_messages
 from proxy.reading.growth import read_growth
@@ -31,7 +31,7 @@ from telemetry.semconv import MetadataMember
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.call import RecordedCall
     from proxy.reading.call_place import CallPlace
     from proxy.reading.flat_messages import RecordedMessage

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from proxy.commands.amounts import describe_costs, format_dollars, format_duration
-from proxy.commands.message_lines import fact_line
+from proxy.commands.page_lines import fact_line
 from proxy.reading.costs import describe_input_share, explain_gaps
 from telemetry.facts import ID_DIGITS, LIST_BASIS, tell_what
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from proxy.commands.message_lines import Line
+    from proxy.commands.page_lines import Line
     from proxy.reading.spent_time import SpentTime
     from telemetry.reading.conversations import ConversationSums
     from telemetry.reading.runs import RunSums
