@@ -114,7 +114,7 @@ def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str,
     if (tools := calls.that(of_tools).aggregate().total) is not None:
         yield "tools", _count_failed(tools.calls, tools.errors)
     for gap in gaps:
-        yield "", escape_line(f"a cost is unknown: {gap.why}; {gap.mend}.")
+        yield "", escape_line(f"a cost is unknown: {gap.words}.")
 
 
 def _count_failed(count: int, failed: int) -> str:

@@ -82,7 +82,7 @@ class StoreCommand:
     def tell_gaps(self, gaps: Iterable[Gap]) -> None:
         """Say why costs are unknown, and what gives them, a line each."""
         for gap in gaps:
-            self.tell(f"a cost is unknown: {gap.why}; {gap.mend}.")
+            self.tell(f"a cost is unknown: {gap.words}.")
 
     def tell_marks(self, console: Console, marks: set[str]) -> None:
         """Explain the marks of a list that a terminal shows."""

@@ -70,7 +70,8 @@ def _gap_lines(calls: Sequence[SpanSummary], title: str) -> Iterator[Line]:
     """Say why costs of calls are unknown, the first time after a title."""
     for at, gap in enumerate(explain_gaps(calls)):
         yield fact_line("" if at else title, f"unknown: {gap.why}", style="yellow")
-        yield fact_line("", gap.mend)
+        if gap.mend:
+            yield fact_line("", gap.mend)
 
 
 def _write_tokens(sums: RunSums | ConversationSums) -> str:

@@ -85,6 +85,11 @@ class Gap(NamedTuple):
     why: str
     mend: str = ""
 
+    @property
+    def words(self) -> str:
+        """Both of them in a line."""
+        return "; ".join(filter(None, self))
+
 
 def explain_gap(gap: str, model: str | None, upstream: str | None) -> Gap:
     """Explain a value of the fact ``cost_gap``."""

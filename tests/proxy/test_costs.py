@@ -109,6 +109,7 @@ def test_each_reason_has_words_and_most_what_to_write(gap: str) -> None:
     assert 'its [[upstream]] table, such as provider = "anthropic"' in unknown.mend
     assert "into an [[upstream]] table" in explain_gap("unknown_provider", None, "default").mend
     assert explain_gap("of the future", None, None) == ("of the future", "")
+    assert explain_gap("of the future", None, None).words == "of the future"
 
 
 def test_reasons_are_given_once_and_a_few() -> None:

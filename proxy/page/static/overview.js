@@ -125,7 +125,7 @@ class Overview extends Screen {
       el("section", { class: "over-time" }, el("header", null, el("h2", null, "Calls and errors"), key([["a", "calls"], ["error", "errors among them"]]),
         chosen && el("button", { onclick: () => change({ from: null, to: null, range: null }) }, "Any time"), el("a", { class: "button", href: this.calls() }, "Show these calls")), spark),
       answer.unpriced.length > 0 && el("ul", { class: "notes" }, answer.unpriced.map((/** @type {any} */ gap) =>
-        el("li", null, icon("info"), el("span", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${gap.why}; ${gap.mend}.`)))),
+        el("li", null, icon("info"), el("span", null, el("a", { href: this.calls("unpriced:*") }, "A cost is unknown"), `: ${[gap.why, gap.mend].filter(Boolean).join("; ")}.`)))),
       this.models(), this.ranks,
       el("div", { class: "extremes" }, this.extreme("Slowest", answer.slowest, (one) => duration(one.duration_ms)), this.extreme("Most expensive", answer.dearest, (one) => dollars(one.cost_usd)), this.failed()),
       !complete && el("p", { class: "dim" }, "There was no time to look at all of these calls: durations and lists, and with a filter all figures, are of a part of them."),
