@@ -150,6 +150,12 @@ async def test_list_looks_well_and_has_no_barriers(
     async with open_stage(tmp_path, upstream_port=upstream_port) as stage:
         page = await show_calls(stage)
         await page.wait_until(f"{ROWS} > 20")
+        words = await page.ask(
+            "[...document.querySelectorAll('td.what')].map((one) => one.innerText)"
+        )
+        assert not [one for one in words if one.split()[-1:] == ["0"]], (
+            "a count of nothing is shown"
+        )
         assert not await stage.find_barriers()
         await stage.take_pictures("calls")
         await page.press(*"jjj", " ")

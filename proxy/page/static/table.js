@@ -73,7 +73,7 @@ function fillWhat(cell, item) {
   const told = cut(line(item.what), MOST_WORDS) || ("open" in item ? words : line(item.name) || item.span_id);
   const what = el("a", { href: link(["calls", item.span_id]), title: told }, told);
   const said = kind === "error" || kind === "cut";
-  const tools = "open" in item ? item.what && words : !item.step && item.tools?.length && `⚙ ${item.tools.map(line).join(", ")}`;
+  const tools = "open" in item ? item.what && words : !item.step && item.tools?.length > 0 && `⚙ ${item.tools.map(line).join(", ")}`;
   const focused = cell.contains(document.activeElement);
   fill(cell, el("div", null, said && el("span", { class: `tag ${kind}` }, cut(words, 40)), what, tools && el("span", { class: "uses" }, tools)));
   if (focused) what.focus({ preventScroll: true });
