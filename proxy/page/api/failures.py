@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.reading.failures import describe_failures, has_row_failed
 from proxy.reading.record import write_time
+from proxy.reading.run_tree import build_tree
 from telemetry.facts import tell_what
 from telemetry.finding.where import Rows, ask_word
 from telemetry.reading.engine import LAST_SEQ
@@ -37,8 +38,11 @@ def list_failures(reader: Calls, parameters: Parameters) -> JsonObject:
     before = parameters.number("before", LAST_SEQ)
     if run:
         found = reader.run_tree(run, MAX_STEPS)
-        failed = [] if found is None else [row for row in found[1] if has_row_failed(row)]
-        rows = [row for row in reversed(failed) if row.seq < before]
+        # Near rows of the trace may be an agent's above this one; the tree leaves them out.
+        nodes = [] if found is None else build_tree(*found)
+        failed = [node.row for node in nodes if node.row is not None and has_row_failed(node.row)]
+        newest = sorted(failed, key=lambda row: row.seq, reverse=True)
+        rows = [row for row in newest if row.seq < before]
         more = rows[MAX_FAILURES - 1].seq if len(rows) > MAX_FAILURES else None
     else:
         where = (

@@ -112,6 +112,27 @@ async def test_a_step_is_corrected_far_behind_the_first_failure(tmp_path: Path) 
     assert all(one["call"] and one["corrected_by"]["is_same"] for one in told)
 
 
+async def test_the_steps_of_a_sub_agent_are_not_those_of_its_agent(tmp_path: Path) -> None:
+    """They share a trace; the list of the agent's run has both."""
+    agent = Run(1, conversation=7)
+    agent.call(0, 5, "read", "task")
+    agent.tool("read", 5, 90, failed=True)
+    task = agent.tool("task", 5, 90)
+    sub_agent = Run(2, trace_id=agent.trace_id, conversation=8, begin_ms=10)
+    sub_agent.call(0, 5, "bash")
+    sub_agent.tool("bash", 5, 10, failed=True)
+    sub_agent.agent(30, parent_span_id=task.span_id)
+    call, *tools = agent.rows
+    rows = [call, *sub_agent.rows, *tools]
+    with Store.open(tmp_path / "t.db", delivers=False) as store:
+        store.add([replace(row, recorded_ns=row.end_ns) for row in rows])
+    async with serve_api(tmp_path / "t.db") as api:
+        own = (await api.get("failures", run=2))["failures"]
+        both = (await api.get("failures", run=1))["failures"]
+    assert [one["run"] for one in own] == [2]
+    assert [one["run"] for one in both] == [1, 2]
+
+
 async def test_results_are_named_and_say_whether_their_tool_failed(tmp_path: Path) -> None:
     """In a call as in the transcript; errors have real line breaks, and unfailed ones none."""
     ids = repair(tmp_path / "t.db")
