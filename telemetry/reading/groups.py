@@ -158,12 +158,17 @@ def group_dearest(engine: Engine, where: Where, by: str, limit: int) -> DearestG
     """
     names = ("cost_usd", *(name for name in _NAMES if name != "cost_usd"))
     found, count = engine.largest_groups(where, by, names, limit)
+    known: dict[int | None, tuple[Any, ...]] = {}
+    for number, *values in found:
+        by_name = dict(zip(names, values, strict=True))
+        amounts = tuple(by_name[name] for name in _NAMES)
+        key = number if isinstance(number, int) else None  # a disk may have damaged it
+        known[key] = _add(known[key], amounts) if key in known else amounts
     groups = []
-    for key, *amounts in found:
-        known = dict(zip(names, amounts, strict=True))
-        title = find_title(engine, by, key) if isinstance(key, int) else None
-        groups.append(_make(key, tuple(known[name] for name in _NAMES), title))
-    return DearestGroups(groups, _sum_all(engine, where), count - len(groups))
+    for key, amounts in known.items():
+        title = None if key is None else find_title(engine, by, key)
+        groups.append(_make(key, amounts, title))
+    return DearestGroups(groups, _sum_all(engine, where), count - len(found))
 
 
 def find_title(engine: Engine, by: str, number: int) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,13 @@ LISTS = (
     ("stats", "--by", "session"),
     ("stats", "--by", "tool"),
     ("stats", "--by", "hour"),
+    ("stats", "--by", "conversation"),
+    ("stats", "--by", "conversation", "--json"),
+    ("stats", "--by", "run", "status:ok"),
+    ("stats", "--by", "run", "--json", "--since", "2000-01-01"),
+    ("traces", "--runs", "--sort", "slow"),
+    ("traces", "--runs", "--sort", "cost"),
+    ("traces", "--runs", "--sort", "tokens"),
     ("stats", "--price-as", "gpt-5"),
     ("store", "info"),
     ("store", "export", "--format", "jsonl"),
@@ -60,6 +69,20 @@ def _one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "build_parser", cache(program.build_parser))
 
 
+def _list_places(path: Path) -> list[tuple[str, ...]]:
+    """The commands that show the conversations and the runs whose numbers are whole."""
+    with closing(sqlite3.connect(path)) as store:
+        return [
+            ("traces", "show", f"{name}:{number}", *more)
+            for name in ("conversation", "run")
+            for (number,) in store.execute(
+                f"SELECT DISTINCT {name} FROM spans"
+                f" WHERE typeof({name}) = 'integer' AND {name} BETWEEN 1 AND 1000"
+            )
+            for more in ((), ("--json",))
+        ]
+
+
 @pytest.mark.usefixtures("_one_parser")
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_no_column_keeps_a_command_from_its_work(
@@ -72,7 +95,7 @@ def test_no_column_keeps_a_command_from_its_work(
     path = tmp_path / "t.db"
     for turn in list_turns(table):
         damage_column(whole, path, table, column, turn=turn)
-        for arguments in LISTS:
+        for arguments in (*LISTS, *_list_places(path)):
             status = program.main([*arguments, "--store", str(path)])
             said = capsys.readouterr().err
             assert status == int("left out, for damage" in said), said
@@ -99,6 +122,9 @@ async def test_no_column_keeps_the_page_from_its_answers(
             await api.get("stats")
             await api.get("stats", filter="status:ok")
             await api.get("stats", from_="2000-01-01T00:00:00Z", to="2100-01-01T00:00:00Z")
+            for by in ("conversation", "run"):
+                await api.get("rankings", by=by)
+            await api.get("failures")
             listed = await api.get("calls")
             assert set(SPARED) <= {call["span_id"] for call in listed["calls"]}
             for lone in ("false", "true"):
