@@ -1,6 +1,7 @@
 """Owners of paths: if no upstream is set, each API goes to its own provider.
 
-A path is compared raw, in whole segments from its beginning. It only chooses among five fixed
+A path is compared raw, in whole segments from its beginning, however many slashes that has: Code
+Assist's clients put their paths behind a base URL as it was set. It only chooses among five fixed
 hosts, so that no request can name the host that it goes to. A path without an owner goes to OpenAI.
 """
 
@@ -91,7 +92,7 @@ def find_owner(target: str, asker: Owner) -> Owner:
         target: raw path and query.
         asker: the provider whose client asks: see :func:`find_asker`.
     """
-    path = target.partition("?")[0].rstrip("/")
+    path = f"/{target.partition('?')[0].strip('/')}"  # a base URL may have ended in a slash
     if asker is Owner.ANTHROPIC and _is_under(path, (_BARE,)):
         return Owner.ANTHROPIC
     for owner, starts in _STARTS.items():

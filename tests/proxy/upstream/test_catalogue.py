@@ -78,7 +78,9 @@ def test_no_row_is_there_twice() -> None:
         ("/api/hello", [], Owner.ANTHROPIC),
         ("/apix", [], Owner.OPENAI),
         ("/v1%2Fmessages", [], Owner.OPENAI),
-        ("//v1/messages", [], Owner.OPENAI),
+        ("//v1/messages", [], Owner.ANTHROPIC),
+        ("//v1internal:generateContent", [b"authorization"], Owner.CODE_ASSIST),
+        ("/v1internal:generateContent/", [b"authorization"], Owner.CODE_ASSIST),
         ("*", [], Owner.OPENAI),
     ],
 )
