@@ -18,7 +18,7 @@ from telemetry.conversations.keys import is_strong
 from telemetry.finding.where import ALL_ROWS, ask_word
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.reading.engine import LAST_SEQ
-from telemetry.spans.call_words import describe_call
+from telemetry.spans.call_words import cut_end, describe_call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,9 @@ _TOOLS_OF_A_CALL: Final = 512
 
 _COMPARED_CHARS: Final = 64
 
-_ERROR_TAG: Final = re.compile(r"\s*<(\w*error\w*)>(.*)</\1>\s*", re.DOTALL | re.IGNORECASE)
+_ERROR_TAG: Final = re.compile(
+    r"<(?=\w{0,64}error)(\w{1,80}+)>(.*)</\1>", re.DOTALL | re.IGNORECASE
+)
 """Claude Code puts ``<tool_use_error>`` around the words of some errors."""
 
 _ERROR_MEMBERS: Final = ("error", "message", "stderr", "output", "content", "text")
@@ -48,6 +50,9 @@ _BARE: Final = re.compile(
     re.IGNORECASE,
 )
 """A line that says that there was an error, and not which."""
+
+MAX_LINE_CHARS: Final = 1_000
+"""How much is said of an error in one line."""
 
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
@@ -121,7 +126,7 @@ def read_error(text: str | None) -> str:
     if text.lstrip()[:1] in {"{", "[", '"'}:
         with contextlib.suppress(ValueError, RecursionError):  # it may be no JSON after all
             text = "\n".join(_list_words(decode_json(text))) or text
-    found = _ERROR_TAG.fullmatch(text)
+    found = _ERROR_TAG.fullmatch(text.strip())
     return text if found is None else found[2].strip()
 
 
@@ -134,9 +139,9 @@ def summarize_error(text: str | None) -> str | None:
     lines = [line.strip() for line in read_error(text).splitlines() if line.strip()]
     if not lines or text == REDACTED:
         return None
-    if lines[0].startswith(_TRACEBACK):
-        return lines[-1]
-    return next((line for line in lines if not _BARE.fullmatch(line)), lines[0])
+    found = lines[-1] if lines[0].startswith(_TRACEBACK) else None
+    found = found or next((line for line in lines if not _BARE.fullmatch(line)), lines[0])
+    return cut_end(found, MAX_LINE_CHARS)
 
 
 def _list_words(value: object) -> list[str]:

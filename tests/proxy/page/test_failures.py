@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec.structs import replace
 
+from proxy.reading.tool_results import MAX_LINE_CHARS, summarize_error
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
 from tests.telemetry.conversations.agents import Agents
@@ -150,6 +152,18 @@ async def test_results_are_named_and_say_whether_their_tool_failed(tmp_path: Pat
     assert [(one["step"], one["failed"], one["error"]) for one in new] == told
     (asked,) = (one for one in call["messages"] if one["role"] == "user")
     assert [part["own"] for part in asked["parts"]] == ["", None]
+
+
+@pytest.mark.parametrize(
+    "text", ["<" + "error" * 100_000, "<error>" + "</error>" * 50_000 + "x", "error\n" * 100_000]
+)
+def test_a_long_error_is_one_short_line_at_once(text: str) -> None:
+    """Whatever a tool said, the time grows with its length, and the line does not."""
+    begin = time.process_time()
+    line = summarize_error(text)
+    assert time.process_time() - begin < 2
+    assert line is not None
+    assert len(line) <= MAX_LINE_CHARS
 
 
 async def test_a_failed_tool_has_its_words_as_its_error(tmp_path: Path) -> None:
