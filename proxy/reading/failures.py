@@ -1,13 +1,14 @@
 """Steps that failed: the tool or the call, the first line of its error, and what corrected it.
 
 A later step corrects a failed one if it does the same and succeeds: the same tool with the same
-telling argument, such as ``Bash pytest``, or the next call of the conversation. A later success of
-the same tool with another argument is named, too, but nobody knows whether it was another try.
+telling argument, such as ``Bash pytest``, or the next call of the run. A later success of the same
+tool with another argument is named, too, but nobody knows whether it was another try.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from proxy.reading.call import decode_call
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 LATER_ROWS: Final = 500
 """How many rows of the conversation behind a failed one are searched for a correction, or more."""
+
+MOST_ROWS: Final = 5_000
+"""How many rows are read beside failed ones before no further conversation is begun."""
 
 _ROWS_BEFORE: Final = 200
 """How many numbers before a failed row its call is looked for."""
@@ -60,15 +64,16 @@ def has_row_failed(row: SpanSummary) -> bool:
 
 
 def describe_failures(reader: Calls, failed: Sequence[SpanSummary]) -> list[Failure]:
-    """Describe failed steps, in their order."""
+    """Describe failed steps, in their order: all, or the first ones if that is much to read."""
     beside = _read_beside(reader, failed)
+    failed = [*takewhile(lambda row: _number(row) in beside, failed)]
     errors = {
         stored.summary.seq: _read_error(stored.summary, stored.span)
         for stored in reader.with_bytes(failed)
     }
     found: list[Failure] = []
     for row in failed:
-        rows = beside.get(row.columns.conversation, ())
+        rows = beside[_number(row)]
         corrected_by, is_same = _find_correction(row, rows)
         found.append(
             Failure(
@@ -86,19 +91,27 @@ def _read_beside(
     reader: Calls, failed: Iterable[SpanSummary]
 ) -> dict[int | None, list[SpanSummary]]:
     """Read the rows beside failed ones, oldest first, by the number of their conversation."""
-    found: dict[int | None, list[int]] = {}
+    seqs: dict[int | None, list[int]] = {}
     for row in failed:
-        number: object = row.columns.conversation
-        if isinstance(number, int):  # a disk may have damaged it
-            found.setdefault(number, []).append(row.seq)
-    return {
-        number: [
-            row
-            for row in _read_around(reader.that(ALL_ROWS.also(conversation=number)), sorted(seqs))
-            if is_step(row)
-        ]
-        for number, seqs in found.items()
-    }
+        seqs.setdefault(_number(row), []).append(row.seq)
+    found: dict[int | None, list[SpanSummary]] = {None: []}
+    read_count = 0
+    for number, failed_seqs in seqs.items():
+        if number is None:
+            continue
+        if read_count >= MOST_ROWS:
+            break
+        beside = reader.that(ALL_ROWS.also(conversation=number))
+        rows = [*_read_around(beside, sorted(failed_seqs))]
+        read_count += len(rows)
+        found[number] = [row for row in rows if is_step(row)]
+    return found
+
+
+def _number(row: SpanSummary) -> int | None:
+    """The number of a row's conversation, which a disk may have damaged."""
+    number: object = row.columns.conversation
+    return number if isinstance(number, int) else None
 
 
 def _read_around(rows: Calls, seqs: Iterable[int]) -> Iterator[SpanSummary]:
@@ -139,7 +152,8 @@ def _find_correction(
     """Find the first later step that did the same and succeeded, else one of the same tool."""
     later = [one for one in rows if one.start_ns >= row.end_ns and one.status == "OK"]
     if row.columns.kind != "TOOL":
-        return next((one for one in later if is_call(one.columns.kind)), None), True
+        calls = (one for one in later if is_call(one.columns.kind))
+        return next((one for one in calls if one.columns.run == row.columns.run), None), True
     same_tool = [
         one
         for one in later

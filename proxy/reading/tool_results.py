@@ -46,7 +46,9 @@ _ERROR_TAG: Final = re.compile(
 _ERROR_MEMBERS: Final = ("error", "message", "stderr", "output", "content", "text")
 
 _BARE: Final = re.compile(
-    r"(?:error|stderr|output|exit (?:code|status)[: ]*-?\d*|command failed.{0,40})[:.]?",
+    r"(?:error|stderr|output|exit (?:code|status)[: ]*-?\d*|command failed.{0,40})[:.]?"
+    r"|(?:chunk id: \w+|wall time: [\d.]+ seconds|process exited with code -?\d+)"  # Codex
+    r"|original token count: \d+|\W+",
     re.IGNORECASE,
 )
 """A line that says that there was an error, and not which."""
@@ -135,6 +137,8 @@ def summarize_error(text: str | None) -> str | None:
 
     >>> summarize_error("Exit code 1\nFAILED tests/test_store.py::test_total")
     'FAILED tests/test_store.py::test_total'
+    >>> summarize_error("Process exited with code 1\nOutput:\n=====\nERROR: test_phase")
+    'ERROR: test_phase'
     """
     lines = [line.strip() for line in read_error(text).splitlines() if line.strip()]
     if not lines or text == REDACTED:

@@ -112,8 +112,7 @@ def _collect_named(text: bytes, *, is_prose: bool) -> Credentials:
 def _find_places(members: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield names and values to look at."""
     if not _LOOKED_AT.isdisjoint(members):
-        for name in members.keys() & _LOOKED_AT:
-            yield ("api_key" if name in _ACCOUNTS else name), members[name]
+        yield from ((name, members[name]) for name in members.keys() & _LOOKED_AT)
     items = [item for name in TOOL_LISTS for item in list_of(members.get(name))]
     for holder in (members, *items):
         tools = list_of(holder.get("tools")) if isinstance(holder, dict) else ()
@@ -148,7 +147,7 @@ def _is_credential(name: str, in_headers: bool) -> bool:  # noqa: FBT001 - priva
     # Every header counts unless it is known to be harmless.
     if in_headers:
         return name not in _HARMLESS_HEADERS
-    return is_credential_name(name)
+    return name in _ACCOUNTS or is_credential_name(name)
 
 
 def _in_url(text: str) -> set[str]:

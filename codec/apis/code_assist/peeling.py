@@ -34,11 +34,16 @@ _EVENT_END: Final = b"\r\n\r\n"
 
 
 def peel_request(body: JsonObject) -> JsonObject:
-    """Give the members of the request in a body, and those beside it."""
+    """Give the members of the request in a body, and those beside it.
+
+    What the request has, too, is below ``extra_body``: it may be a credential.
+    """
     request = body.get(REQUEST)
     if not isinstance(request, dict):
         return body
-    return {**{name: value for name, value in body.items() if name != REQUEST}, **request}
+    beside = {name: value for name, value in body.items() if name != REQUEST}
+    doubled = {name: beside[name] for name in beside.keys() & request.keys()}
+    return {**beside, **request, **({"extra_body": doubled} if doubled else {})}
 
 
 def peel_answer(body: bytes) -> bytes:

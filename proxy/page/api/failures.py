@@ -60,6 +60,8 @@ def list_failures(reader: Calls, parameters: Parameters) -> JsonObject:
         rows = [row for row in page.rows if has_row_failed(row)]
         more = None if page.is_done else page.back_to
     told = describe_failures(reader, rows[:MAX_FAILURES])
+    if len(told) < min(len(rows), MAX_FAILURES):
+        more = told[-1].row.seq
     return {"failures": [_build_failure(one) for one in told], "next": more}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from msgspec.structs import replace
 
+from proxy.reading import failures
 from proxy.reading.tool_results import MAX_LINE_CHARS, summarize_error
 from telemetry.store.store import Store
 from tests.proxy.page.serving import serve_api
@@ -186,3 +187,45 @@ async def test_hidden_results_have_no_error(tmp_path: Path) -> None:
     for answer in (found, call):
         assert b"FAILED" not in answer.body
         assert b"Fix it" not in answer.body
+
+
+async def test_a_call_that_failed_is_corrected_by_its_own_run_alone(tmp_path: Path) -> None:
+    """Another run of the conversation goes on although a sub-agent's call failed for good."""
+    agent, helper, other = Run(1), Run(2, begin_ms=10), Run(3, begin_ms=20)
+    agent.call(0, 5, "task")
+    for run in (helper, other):
+        run.call(0, 5, status="ERROR")
+    other.call(6, 5)
+    agent.call(100, 5)
+    rows = sorted((*agent.rows, *helper.rows, *other.rows), key=lambda row: row.end_ns)
+    with Store.open(tmp_path / "t.db", delivers=False) as store:
+        store.add([replace(row, recorded_ns=row.end_ns) for row in rows])
+    async with serve_api(tmp_path / "t.db") as api:
+        told = (await api.get("failures"))["failures"]
+    assert [(one["run"], one["corrected_by"] is not None) for one in told] == [
+        *((3, True), (2, False))
+    ]
+
+
+async def test_much_beside_failed_steps_comes_in_several_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No answer reads beyond a bound; the next one continues."""
+    monkeypatch.setattr(failures, "MOST_ROWS", 3)
+    rows = []
+    for number in range(1, 6):
+        run = Run(number, conversation=number, begin_ms=100 * number)
+        run.call(0, 5, "bash")
+        run.tool("bash", 5, 2, failed=True)
+        rows += run.rows
+    with Store.open(tmp_path / "t.db", delivers=False) as store:
+        store.add([replace(row, recorded_ns=row.end_ns) for row in rows])
+    seen: list[int] = []
+    answers, before = 0, {"before": 1_000_000}
+    async with serve_api(tmp_path / "t.db") as api:
+        while before["before"]:
+            told = await api.get("failures", **before)
+            seen += [one["run"] for one in told["failures"]]
+            before, answers = {"before": told["next"] or 0}, answers + 1
+    assert seen == [5, 4, 3, 2, 1]
+    assert answers > 2

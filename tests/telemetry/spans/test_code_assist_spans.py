@@ -57,6 +57,8 @@ def test_a_stream_in_envelopes_gives_the_span_that_it_gives_without() -> None:
 def test_the_project_is_masked_wherever_it_stands() -> None:
     """It names the caller's account: in the request, its parameters, and where somebody says it."""
     answer = encode_json({"response": CHUNKS[1], "traceId": "project-of-somebody"}).encode()
-    span = span_of("code_assist.generate", "/v1internal:generateContent", ENCLOSED, answer)
-    assert "project-of-somebody" not in str(span)
+    for inner in ({}, {"project": "project-of-others"}):
+        asked = {**ENCLOSED, "request": {**ENCLOSED["request"], **inner}}
+        span = span_of("code_assist.generate", "/v1internal:generateContent", asked, answer)
+        assert "project-of-" not in str(span)
     assert "Which way" in span["input.value"]

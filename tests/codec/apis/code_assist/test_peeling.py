@@ -72,7 +72,8 @@ def test_what_is_in_no_envelope_stays_as_it_is(body: bytes) -> None:
 def test_a_request_has_its_own_members_beside_those_that_it_holds() -> None:
     """The inner ones win; a body without a request is read as it is."""
     body = {"model": "gemini-3", "project": "p", "request": {"contents": [], "model": "inner"}}
-    assert peel_request(body) == {"model": "inner", "project": "p", "contents": []}
+    peeled = {"model": "inner", "project": "p", "contents": []}
+    assert peel_request(body) == {**peeled, "extra_body": {"model": "gemini-3"}}
     assert peel_request({"contents": []}) == {"contents": []}
 
 
