@@ -55,9 +55,9 @@ OUTCOMES: Final = (
 
 PURPOSES: Final = (
     *("title", "topic", "summary", "compaction", "memory", "quota", "router", "suggestion"),
-    "commit",
+    *("commit", "prewarm", "other"),
 )
-"""What agents make helper calls for (:mod:`telemetry.spans.purposes`)."""
+"""What agents make helper calls for (:mod:`telemetry.observing.purposes`)."""
 
 STATES: Final = ("pending", "delivered", "rejected", "kept")
 """The values of :class:`telemetry.store.rows.SpanState`."""

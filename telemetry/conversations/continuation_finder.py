@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from codec.history_items import (
     MAX_HISTORY_ITEMS,
     USER,
@@ -29,6 +31,7 @@ from telemetry.conversations.keys import (
     encode_id,
     find_scope,
     is_strong,
+    name_message,
     name_response,
 )
 from telemetry.conversations.match import (
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from codec.history_items import HistoryItem
     from codec.said import Said
     from telemetry.conversations.match import Match
+    from telemetry.observing.agent_ids import AgentIds
 
 MAX_CHOICES: Final = 8
 """How many choices of an answer a client may continue."""
@@ -91,6 +95,8 @@ class ContinuationFinder:
         end_ns: int,
         failed: bool = False,
         request: ComparableRequest | None = None,
+        ids: AgentIds | None = None,
+        is_aside: bool = False,
     ) -> Continuation:
         """Find what a call that has ended continues, and remember the call.
 
@@ -105,11 +111,14 @@ class ContinuationFinder:
             end_ns: when it ended.
             failed: it broke off or has an error, so that the same request again is a retry.
             request: the request, if :meth:`read_request` has read it already.
+            ids: what the program says of its agent.
+            is_aside: it is a helper call, so the call before will be continued once more.
         """
         request = self.read_request(asked, scope, strangers) if request is None else request
         if request is None:
             return Continuation(rule=Rule.NEW, call=number, conversation=number, origin=origin)
-        match = self._matcher.match(asked, request, origin, start_ns)
+        before = None if ids is None else ids.before
+        match = self._matcher.match(asked, request, origin, start_ns, before)
         call, is_ambiguous = (None, False) if match is None else choose(match, origin)
         if match is None or call is None:
             continuation = Continuation(
@@ -126,13 +135,25 @@ class ContinuationFinder:
             more_keys = self._list_others_ids(request)
         else:
             # The step after a plan continues from where the plan did.
-            is_aside = request.has_text_tools and find_own_prompt(request.parsed) == PROMPT_FOR_PLAN
+            is_aside = is_aside or (
+                request.has_text_tools and find_own_prompt(request.parsed) == PROMPT_FOR_PLAN
+            )
             more_keys = self._note_successor(call, request, failed=failed or is_aside)
         failed_ns = end_ns if failed else None
+        if before is not None and said is not None and said.id is not None:
+            more_keys = [*more_keys, name_message(said.id, request.scope)]
         self._remember(
             continuation, request, asked, said, call, more_keys=more_keys, failed_ns=failed_ns
         )
         return continuation
+
+    def keep_turn(self, continuation: Continuation) -> Continuation:
+        """Return the continuation of the call that was remembered last, without a new turn."""
+        turn = continuation.turn - 1
+        call = self.remembered
+        if call is not None and call.number == continuation.call:
+            call.turn = turn
+        return replace(continuation, begins_turn=False, turn=turn)
 
     def read_request(
         self, asked: Asked, scope: bytes | None, strangers: bytes | None = None

@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec.structs import replace
 
 from codec.apis.api import Content
+from codec.history_items import USER, ItemKind
 from codec.history_states import KEY_BYTES, Digests
 from telemetry.conversation_position import ConversationPosition, KeptCalls
 from telemetry.conversations.continuation import CONTINUING_RULES, Rule
 from telemetry.conversations.continuation_finder import ContinuationFinder
 from telemetry.conversations.keys import SCOPE_BYTES
+from telemetry.conversations.launches import is_notice, make_agent_keys, narrow_scope
 from telemetry.conversations.memory import (
     MAX_CALLS,
     MAX_KNOWN_SPANS,
@@ -39,14 +41,18 @@ from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
 from telemetry.errors import StoreError
 from telemetry.observing.exchange import Outcome
+from telemetry.observing.purposes import find_purpose
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from codec.asked import Asked
     from telemetry.conversations.continuation import Continuation
+    from telemetry.conversations.launches import AgentKeys
     from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.memory import RememberedCall
     from telemetry.conversations.runs import RunStep
+    from telemetry.observing.agent_ids import AgentIds
     from telemetry.observing.exchange import Exchange
     from telemetry.privacy.credentials import Credentials
 
@@ -218,7 +224,16 @@ class Conversations:
         self._last += 1
         strangers = self._find_strangers(exchange.upstream)
         scope = self._find_scope(exchange.credentials, exchange.upstream)
+        caller = self._find_caller(exchange.credentials)
+        ids, keys = exchange.agent_ids, None
+        if ids is not None:
+            if ids.is_child and ids.agent:
+                strangers = narrow_scope(strangers, ids)
+                scope = None if scope is None else narrow_scope(scope, ids)
+            if caller and (ids.session or ids.agent):
+                keys = make_agent_keys(ids, caller, exchange.launch, self._scope_key)
         request = finder.read_request(asked, scope, None if exchange.hides_content else strangers)
+        is_aside = ids is not None and _is_aside(ids, asked, request)
         failed = exchange.error_type is not None or exchange.outcome in _LEFT
         continuation = finder.find(
             self._last,
@@ -229,8 +244,13 @@ class Conversations:
             start_ns=exchange.start_ns,
             end_ns=exchange.end_ns,
             failed=failed,
+            ids=ids,
+            is_aside=is_aside,
         )
-        caller = self._find_caller(exchange.credentials)
+        if continuation.begins_turn and (
+            is_aside or (keys is not None and self._goes_on(keys, continuation, request))
+        ):
+            continuation = finder.keep_turn(continuation)
         continuation = self._take_name(continuation, exchange, caller)
         self.ambiguous += continuation.is_ambiguous
         if continuation.rule is not Rule.NEW:
@@ -238,7 +258,15 @@ class Conversations:
         sampled = is_sampled(exchange, continuation)
         step = NO_STEP
         if self._has_runs and sampled:
-            step = self.runs.take(exchange, continuation, caller, request=request, failed=failed)
+            step = self.runs.take(
+                exchange,
+                continuation,
+                caller,
+                request=request,
+                failed=failed,
+                keys=keys,
+                is_aside=is_aside,
+            )
         position = make_position(exchange, continuation, step, sampled=sampled)
         call = finder.remembered
         if call is not None and call.number == continuation.call:
@@ -251,22 +279,40 @@ class Conversations:
         position = replace(position, kept=kept)
         return Followed(position, step, caller, _find_unmarked(continuation), request, keeps)
 
+    def _goes_on(
+        self, keys: AgentKeys, continuation: Continuation, request: ComparableRequest | None
+    ) -> bool:
+        """Tell whether what is new in a request is no new message of the user's.
+
+        Programs also send what they have to say themselves as the user's text: that a sub-agent is
+        done, or what was said before a compaction.
+        """
+        if request is None:
+            return False
+        new = request.history[len(request.history) - continuation.new_items :]
+        texts = [item.text for item in new if item.role == USER and item.kind == ItemKind.TEXT]
+        return all(is_notice(keys.ids, text) for text in texts) or (
+            self.runs.launches.is_same_prompt(keys, continuation.run)
+        )
+
     def _take_name(
         self, continuation: Continuation, exchange: Exchange, caller: bytes
     ) -> Continuation:
         """Put a continuation into the conversation that the client names.
 
-        Calls of one name are one conversation. Calls that continue them and name none join it.
+        Calls of one name are one conversation. Calls that continue them and name none join it. A
+        sub-agent that says who it is has a conversation of its own.
         """
-        name, before = exchange.context.session_id, continuation.before
+        name, before, ids = exchange.context.session_id, continuation.before, exchange.agent_ids
         if name is None:
             return continuation
+        full = name if ids is None or not ids.is_child else f"{name}\0{ids.agent}"
         if before is not None and (before.session == name or before.source == "inferred"):
-            self._named.note(caller, name, continuation.conversation)
+            self._named.note(caller, full, continuation.conversation)
             return continuation
-        known = self._named.find(caller, name)
+        known = self._named.find(caller, full)
         number = continuation.call if known is None else known
-        self._named.note(caller, name, number)
+        self._named.note(caller, full, number)
         if before is not None:  # the conversation continues under another name
             return replace(continuation, conversation=number)
         if known is None:
@@ -299,6 +345,13 @@ class Conversations:
             return None
         digest = credentials.digest(self._scope_key) + upstream.encode("utf-8", "replace")
         return blake2b(digest, digest_size=SCOPE_BYTES, key=self._scope_key).digest()
+
+
+def _is_aside(ids: AgentIds, asked: Asked, request: ComparableRequest | None) -> bool:
+    """Tell whether a call is a helper's, such as one that asks for a title."""
+    if request is None or not request.messages:
+        return ids.purpose is not None
+    return find_purpose(asked, ids.purpose, request.messages) is not None
 
 
 def _make_strangers(upstream: str) -> bytes:

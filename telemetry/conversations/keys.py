@@ -36,7 +36,8 @@ WINDOW: Final = b"w"
 RESPONSE: Final = b"i"
 """The id of an answer, if it is strong. It counts everywhere."""
 WEAK_RESPONSE: Final = b"j"
-"""A weak id of an answer, such as ``resp_1``. It counts in its scope only."""
+"""The id of an answer that counts in its scope only: a weak one, such as ``resp_1``, or one that a
+program names beside its request."""
 
 NO_SCOPE: Final = bytes(SCOPE_BYTES)
 """The scope of a call with an unknown caller: nothing is remembered in it."""
@@ -85,6 +86,11 @@ def name_response(response_id: str, scope: bytes) -> bytes:
     """Make the key of an answer by its id."""
     end = encode_id(response_id[:MAX_ID_CHARS])
     return RESPONSE + end if is_strong(response_id) else WEAK_RESPONSE + scope + end
+
+
+def name_message(message_id: str, scope: bytes) -> bytes:
+    """Make the key of an answer whose id its program sends with the next request, in a scope."""
+    return WEAK_RESPONSE + scope + encode_id(message_id[:MAX_ID_CHARS])
 
 
 def choose_for_strangers(keys: Iterable[bytes]) -> list[bytes]:

@@ -35,6 +35,7 @@ from telemetry.conversations.keys import (
     encode_id,
     find_scope,
     is_strong,
+    name_message,
     name_response,
 )
 from telemetry.conversations.match import Match, have_one_name, leave_out_names
@@ -110,7 +111,12 @@ class Matcher:
         self._answers = AnswerKeys(digests)
 
     def match(
-        self, asked: Asked, request: ComparableRequest, origin: Origin, start_ns: int
+        self,
+        asked: Asked,
+        request: ComparableRequest,
+        origin: Origin,
+        start_ns: int,
+        before: str | None = None,
     ) -> Match | None:
         """Find the deepest match of a request; ``None`` for nothing.
 
@@ -121,7 +127,24 @@ class Matcher:
             request: the same, in the form in which it is compared.
             origin: that of the call, with the name that its client gives.
             start_ns: when the call began.
+            before: the id of the answer that it continues, by the word of its program.
         """
+        found = self._match(asked, request, origin, start_ns)
+        if not before or (found is not None and found.rule is Rule.RETRY):
+            return found
+        calls = self._memory.find(name_message(before, request.scope))
+        if not calls:
+            return found
+        both = [] if found is None else [call for call in found.calls if call in calls]
+        return (
+            Match(0, Rule.RESPONSE_ID, calls)
+            if found is None or not both
+            else (found._replace(calls=both))
+        )
+
+    def _match(
+        self, asked: Asked, request: ComparableRequest, origin: Origin, start_ns: int
+    ) -> Match | None:
         history = request.history
         if history and (again := self._find_failed(request, origin, start_ns)) is not None:
             return again

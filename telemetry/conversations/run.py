@@ -87,8 +87,9 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
         number: the number of the run, which is that of its first call.
         agent_id: the id of its AGENT span.
         trace_id: the trace of all its spans.
-        parent_span_id: the id of the TOOL span whose sub-agent it is; ``None`` for most.
-        parent_run: the number of the run with that TOOL span.
+        parent_span_id: the id of the TOOL span whose sub-agent it is, or of the AGENT span of
+            `parent_run` if the tool is not known; ``None`` for most.
+        parent_run: the number of the run of the agent that started it.
         conversation: the number of its conversation.
         turn: which message of the user's it answers.
         session: ``session.id`` of its conversation.
@@ -105,6 +106,8 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
         launch: the label of its launch; empty for none.
         user: the user's id.
         is_secret: a call of it must not be kept, so nothing of its content is written.
+        ended_by: why it is over, if its span waits for the tool call that is above it
+            (:mod:`telemetry.conversations.launches`).
         usage: how its calls used their tokens, as
             :class:`telemetry.conversations.run_usage.RunUsage` writes it.
     """
@@ -130,6 +133,7 @@ class Run(msgspec.Struct, kw_only=True, gc=False):
     launch: str = ""
     user: str | None = None
     is_secret: bool = False
+    ended_by: str | None = None
     usage: bytes = b""
 
     @property

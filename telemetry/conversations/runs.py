@@ -17,6 +17,7 @@ import msgspec.structs
 
 from codec.history_states import Digests
 from telemetry.conversations.continuation import Rule
+from telemetry.conversations.launches import Launches, find_by_call_id
 from telemetry.conversations.run import ENDINGS, EndedBy, Run, derive_span_id
 from telemetry.conversations.run_usage import RunUsage
 from telemetry.conversations.steps import Step, read_step
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from codec.parts import Message, ToolCall, ToolResult
     from telemetry.conversations.continuation import Continuation
+    from telemetry.conversations.launches import AgentKeys
     from telemetry.conversations.matcher import ComparableRequest
     from telemetry.conversations.run import WaitingTool
     from telemetry.observing.exchange import Exchange
@@ -54,12 +56,16 @@ class RunStep(NamedTuple):
 
     Attributes:
         run: the run that the call is in; ``None`` for a call outside any run.
-        parent: for a sub-agent's first call, the run and the id of the TOOL span above it.
+        parent: for a sub-agent's first call, the run and the id of the TOOL span above it, or of
+            the run's AGENT span if the tool is not known.
         answered_in: the run whose tool calls get results from this call.
         results: these results, each with the tool call that waited for it.
         calls: the tools of the client's that the answer calls.
         ended: runs that are over before this call.
         is_last: the run is over with this call.
+        attached: runs of sub-agents whose tool call is known by these results.
+        keys: the agents that the call names; ``None`` for most.
+        is_held: the run begins, and the tool call above it is not known yet.
     """
 
     run: Run | None = None
@@ -69,6 +75,9 @@ class RunStep(NamedTuple):
     calls: tuple[ToolCall, ...] = ()
     ended: tuple[EndedRun, ...] = ()
     is_last: bool = False
+    attached: tuple[Run, ...] = ()
+    keys: AgentKeys | None = None
+    is_held: bool = False
 
 
 _BEGINNINGS: Final = frozenset({Rule.NEW, Rule.RETRY, Rule.HEADER, Rule.BODY})
@@ -91,6 +100,7 @@ class Runs:
 
     Attributes:
         ended: how many runs are over, by the reason; any thread may ask.
+        launches: the agents of open runs.
     """
 
     def __init__(self, idle_ns: int, steady_ns: Callable[[], int]) -> None:
@@ -104,6 +114,7 @@ class Runs:
         self.ended = dict.fromkeys(ENDINGS, 0)
         self._held_bytes = 0
         self._prompts = WaitingPrompts(Digests(b""))
+        self.launches = Launches()
         # Runs of sub-agents whose calls have all failed, by the span ids of their tool calls.
         self._tried: dict[str, Run] = {}
 
@@ -144,6 +155,8 @@ class Runs:
         *,
         request: ComparableRequest | None,
         failed: bool,
+        keys: AgentKeys | None = None,
+        is_aside: bool = False,
     ) -> RunStep:
         """Find the run of a call that has ended.
 
@@ -160,13 +173,18 @@ class Runs:
                 whose sub-agents are not found.
             request: the request in the form in which it was compared; ``None`` if it was not.
             failed: the call broke off or has an error.
+            keys: the agents that the call names; ``None`` for most.
+            is_aside: it is a helper call, which is in no run.
         """
         if not exchange.identity.is_root:  # a client that sends a ``traceparent`` has its own spans
             return NO_STEP
         asked, said = exchange.request, exchange.response
         has_text_tools = request is not None and request.has_text_tools
         called = () if said is None or failed else said.tool_calls
-        if not called and continuation.run is None and not self._prompts and not has_text_tools:
+        is_child = keys is not None and keys.ids.is_child
+        if not (called or continuation.run is not None or is_child) and not (
+            self._prompts or has_text_tools
+        ):
             return NO_STEP  # as most calls that are no agent's
         messages = exchange.read_messages() if request is None else request.parsed
         done = Step((), is_last=not failed)
@@ -179,13 +197,24 @@ class Runs:
             else self._open.get(continuation.run)
         )
         ended: list[EndedRun] = []
-        if before is not None and self._has_rested(before, self._steady_ns()):
-            ended.append(EndedRun(before, EndedBy.IDLE))
+        if before is not None and (over := self._find_end(before)) is not None:
+            ended.append(EndedRun(before, over))
             before = None
         results = () if before is None else _find_results(messages, before, continuation)
+        attached: Sequence[Run] = ()
         if before is not None and results:
             self._prompts.answer(before, [tool for tool, _ in results], exchange.start_ns)
-        run, parent = before, None
+            if keys is not None:
+                attached = self.launches.note_results(keys, before, results, self._open)
+                ended += [EndedRun(one, one.ended_by) for one in attached if one.ended_by]
+        if is_aside:
+            answered_in = before if results else None
+            return RunStep(
+                None, None, answered_in, results, (), tuple(ended), attached=(*attached,)
+            )
+        if keys is not None and before is not None:
+            self.launches.note_notices(keys, before.number, messages)
+        run, parent, is_held = before, None, False
         if before is not None and continuation.begins_turn:
             ended.append(EndedRun(before, EndedBy.NEW_MESSAGE))
             run = None
@@ -194,7 +223,11 @@ class Runs:
             and continuation.rule in _BEGINNINGS
             and not continuation.is_ambiguous
         )
-        if run is None and begins:
+        if run is None and keys is not None and is_child:
+            run, parent, is_held = self._find_above(
+                keys, before, messages, caller, exchange, begins_turn=continuation.begins_turn
+            )
+        elif run is None and begins:
             parent = self._prompts.find(
                 messages, caller, exchange.start_ns, self._open, self._tried, keeps=failed
             )
@@ -202,13 +235,78 @@ class Runs:
                 self._keep_busy(parent[0].number, exchange.end_ns, self._steady_ns())
                 run = self._tried.get(parent[1])  # a sub-agent that tries again
         if run is None and (
-            (parent is not None and failed) or (calls and (results or not _is_forced(exchange)))
+            (parent is not None and (failed or is_held))
+            or (calls and (results or not _is_forced(exchange)))
         ):
             run = self._begin(exchange, continuation, parent)
-        if run is not None and run.parent_span_id is not None:
+        if run is not None and run.parent_span_id is not None and keys is None:
             self._note_try(run, run.parent_span_id, messages, caller, failed=failed)
-        is_last = run is not None and done.is_last
-        return RunStep(run, parent, before, results, calls, tuple(ended), is_last)
+        is_last = run is not None and done.is_last and not self.launches.is_waiting(run.number)
+        return RunStep(
+            run,
+            parent,
+            before,
+            results,
+            calls,
+            tuple(ended),
+            is_last,
+            attached=(*attached,),
+            keys=keys,
+            is_held=is_held,
+        )
+
+    def _find_end(self, run: Run) -> str | None:
+        """Find why an open run is over; ``None`` if it is not."""
+        if run.ended_by is None and self._has_rested(run, self._steady_ns()):
+            return EndedBy.IDLE
+        return run.ended_by
+
+    def _find_above(
+        self,
+        keys: AgentKeys,
+        before: Run | None,
+        messages: Sequence[Message],
+        caller: bytes,
+        exchange: Exchange,
+        *,
+        begins_turn: bool,
+    ) -> tuple[Run | None, tuple[Run, str] | None, bool]:
+        """Find what is above a sub-agent that says who it is.
+
+        Returns:
+            Its own run, if that is open already, as after a call that failed; else ``None``. The
+            run above, and the span id of the tool call, or else of that run's AGENT span. And
+            whether the run of the sub-agent is held until the tool call is known.
+        """
+        own = self.find(self.launches.find_run(keys.own))
+        if own is not None and own is not before and not begins_turn and not self._find_end(own):
+            return own, None, False
+        found, is_held = self.launches.find_tool(keys), False
+        if found is None:
+            above = self.find(self.launches.find_run(keys.make(keys.ids.parent or "")))
+            if above is None:
+                return None, None, False
+            tool = find_by_call_id(above, keys.ids.agent)
+            if tool is not None:
+                tool.has_agent = True
+                found = (above, tool.span_id)
+            elif tool_id := self._prompts.find_in(above, messages, caller, exchange.start_ns):
+                found = (above, tool_id)
+            else:
+                found, is_held = (above, above.agent_id), True
+        self._keep_busy(found[0].number, exchange.end_ns, self._steady_ns())
+        return None, found, is_held
+
+    def release(self, ended: Iterable[EndedRun]) -> list[EndedRun]:
+        """Stop holding the runs below some that are over; return those that are over, too."""
+        released: list[EndedRun] = []
+        waiting = [run for run, _ in ended]
+        while waiting:
+            for run in self.launches.list_held(waiting.pop().number, self._open):
+                if run.ended_by is not None:
+                    released.append(EndedRun(run, run.ended_by))
+                    waiting.append(run)
+        return released
 
     def _note_try(
         self, run: Run, tool_id: str, messages: Sequence[Message], caller: bytes, *, failed: bool
@@ -255,6 +353,7 @@ class Runs:
         calls: Iterable[tuple[WaitingTool, ToolCall]],
         messages: Sequence[Message],
         *,
+        step: RunStep,
         has_text_tools: bool,
     ) -> None:
         """Keep a run open after a call with these messages, whose answer made these tool calls.
@@ -262,6 +361,8 @@ class Runs:
         `has_text_tools`: calls and results were parsed from the texts of these messages.
         """
         now_ns = self._steady_ns()
+        if step.keys is not None:
+            self.launches.note(run, step.keys, is_held=step.is_held)
         self._keep(run, now_ns)
         self._keep_busy(run.parent_run, run.end_ns, now_ns)
         if caller:
@@ -349,6 +450,7 @@ class Runs:
                 del self._tried[run.parent_span_id]
         self._usages.pop(number, None)
         self._prompts.forget(number)
+        self.launches.forget(number)
 
     def _has_rested(self, run: Run, now_ns: int) -> bool:
         return now_ns - self._touched_ns[run.number] > self._idle_ns
@@ -368,9 +470,9 @@ class Runs:
         count, held_bytes, now_ns = len(self._open), self._held_bytes, self._steady_ns()
         for run in self._open.values():
             if self._has_rested(run, now_ns):
-                rested.append(EndedRun(run, EndedBy.IDLE))
+                rested.append(EndedRun(run, run.ended_by or EndedBy.IDLE))
             elif count > MAX_OPEN_RUNS or held_bytes > MAX_HELD_BYTES:
-                rested.append(EndedRun(run, EndedBy.LIMIT))
+                rested.append(EndedRun(run, run.ended_by or EndedBy.LIMIT))
             else:
                 break
             count -= 1

@@ -219,6 +219,36 @@ class WaitingPrompts:
         self._put(key, left)
         return found
 
+    def find_in(
+        self, run: Run, messages: Sequence[Message], caller: bytes, begin_ns: int
+    ) -> str | None:
+        """Find the tool call of a run whose sub-agent begins with a request, as :meth:`find` does.
+
+        The sub-agent is known to be of this run, so the only tool call with its text is meant. A
+        sub-agent that works already may get a message by a tool, which is then its newest text.
+
+        Returns:
+            The span id of the tool call; ``None`` if several calls have the text, or none.
+        """
+        newest = next(_list_user_texts(messages), None)
+        keys = {
+            self._find_key(messages, caller),
+            None if newest is None else self._digest(caller, newest),
+        }
+        found: dict[str, tuple[bytes, WaitingTool | None]] = {}
+        for key in keys - {None}:
+            for number, span_id in self._prompts.get(key, ()):
+                known = self._find_tool(run, span_id, begin_ns) if number == run.number else None
+                if known is not None and begin_ns >= known[1]:
+                    found[span_id] = (key, known[2])
+        if len(found) != 1:
+            return None
+        [(span_id, (key, tool))] = found.items()
+        if tool is not None:
+            tool.has_agent = True
+        self._put(key, [entry for entry in self._prompts[key] if entry[1] != span_id])
+        return span_id
+
     def drop(self, messages: Sequence[Message], caller: bytes, span_id: str) -> None:
         """Let a tool call wait no more, because its sub-agent's request had an answer at last."""
         key = self._find_key(messages, caller)

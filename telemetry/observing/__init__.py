@@ -3,7 +3,8 @@
 :class:`telemetry.observing.source.FrameSource` gets the frames of one worker. The observer decodes
 the bodies within a budget, judges how the exchange ended, and masks credentials. It never raises.
 
-Doors: ``call_ordering``, ``client_context``, ``client_headers``, ``content_decoding``,
-``crash_counter``, ``encryption``, ``exchange``, ``exchange_metrics``, ``heads``, ``observation``,
-``observer``, ``open_bodies``, ``open_call``, ``raw_answer``, ``source``, ``spool_reader``.
+Doors: ``agent_ids``, ``call_ordering``, ``client_context``, ``client_headers``,
+``content_decoding``, ``crash_counter``, ``encryption``, ``exchange``, ``exchange_metrics``,
+``heads``, ``observation``, ``observer``, ``open_bodies``, ``open_call``, ``purposes``,
+``raw_answer``, ``source``, ``spool_reader``.
 """

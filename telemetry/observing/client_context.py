@@ -26,6 +26,7 @@ from openinference.semconv.trace import SpanAttributes
 from codec.text.jsontext import decode_json_object
 from telemetry.errors import ConfigurationError
 from telemetry.launch_labels import read_name
+from telemetry.observing.agent_ids import AGENT_HEADS
 from telemetry.observing.client_headers import HEADERS_OF_AGENTS
 from telemetry.observing.exchange import ClientContext
 from telemetry.privacy.credential_names import (
@@ -162,8 +163,13 @@ class HeaderMap:
 
     @property
     def names(self) -> frozenset[bytes]:
-        """The names of the headers that are read, in lower case."""
-        return frozenset(name.encode("ascii") for name in self.exact)
+        """The names of the headers that are read, also those with ids of agents alone.
+
+        They are in lower case.
+        """
+        return frozenset(
+            name.encode("ascii") for name in {*self.exact, *(AGENT_HEADS - self.ignored)}
+        )
 
     @property
     def name_prefixes(self) -> tuple[bytes, ...]:

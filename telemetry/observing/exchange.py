@@ -19,6 +19,7 @@ from codec.asked import Asked
 from codec.observations import read_observations
 from codec.said import Said
 from telemetry.conversation_position import ConversationPosition
+from telemetry.observing.agent_ids import AgentIds
 from telemetry.observing.chunk_timing import ChunkTiming
 from telemetry.privacy.credentials import NO_CREDENTIALS, Credentials
 from telemetry.raw_answer import RawAnswer
@@ -109,6 +110,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         heads: the recorded fields of both heads, as ``metadata.headers`` has them
             (:mod:`telemetry.observing.heads`).
         context: what the client's headers and body say of the call.
+        agent_ids: what the client says of its agent; ``None`` for most programs.
+        traced_by: trace and span id of a caller that traces each call by itself.
         user_agent: the client's program, as it calls itself.
         client_retry: which retry of its client it is, from 1; 0 for a first attempt.
         is_subscription: a subscription pays for it, and so its price is not what the user pays.
@@ -161,6 +164,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     rate_limits: Mapping[str, str] = msgspec.field(default_factory=dict)
     heads: Mapping[str, object] = msgspec.field(default_factory=dict)
     context: ClientContext = ClientContext()
+    agent_ids: AgentIds | None = None
+    traced_by: tuple[str, str] | None = None
     user_agent: str | None = None
     client_retry: int = 0
     is_subscription: bool = False

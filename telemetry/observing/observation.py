@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from codec.apis.table import get_api
 from codec.errors import LimitExceeded, MalformedRequest
 from codec.text.multipart import FormState
 from codec.tools import calls_tool_not_offered
 from telemetry.frames.ending import CLEAN_ENDS
 from telemetry.frames.frame import ResponseHead, asks_no_content
+from telemetry.observing.agent_ids import read_agent_ids
 from telemetry.observing.captured_answer import CapturedAnswer
 from telemetry.observing.client_context import add_body_context, add_launch, without_inputs
 from telemetry.observing.client_headers import read_caller
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from telemetry.observing.open_bodies import OpenBodies
     from telemetry.observing.raw_answer import RawCapture
     from telemetry.privacy.credentials import Credentials
+    from telemetry.span_identity import SpanIdentity
 
 OBSERVER_FAILED = "observer_failed"
 """The anomaly of a record whose content is missing because of a defect of ours."""
@@ -276,8 +280,12 @@ class Observation:
         read = read_headers(
             begin.headers, head.headers, self._allowed_fields, self._credentials, user_agent
         )
+        agent_ids = read_agent_ids(begin.headers, self._asked.request)
+        identity, traced_by = begin.identity, None
+        if agent_ids is not None and agent_ids.traces_itself:
+            identity, traced_by = _make_root(identity)
         return Exchange(
-            identity=begin.identity,
+            identity=identity,
             endpoint=begin.endpoint,
             method=begin.method,
             path=begin.path,
@@ -312,6 +320,8 @@ class Observation:
             rate_limits=read.rate_limits,
             heads=read.heads,
             context=add_launch(self._read_context(), begin.launch),
+            agent_ids=agent_ids,
+            traced_by=traced_by,
             user_agent=read.agent,
             client_retry=client_retry,
             is_subscription=is_paid_by_subscription(begin.server_address, betas),
@@ -340,3 +350,11 @@ class Observation:
         if self._hides_inputs:
             return without_inputs(context)
         return add_body_context(self._asked.request, context)
+
+
+def _make_root(identity: SpanIdentity) -> tuple[SpanIdentity, tuple[str, str] | None]:
+    """Make a root of a span whose caller traces each call by itself; return the caller's, too."""
+    caller = identity.linked
+    if identity.parent_span_id is not None:
+        caller = (identity.trace_id, identity.parent_span_id)
+    return replace(identity, parent_span_id=None, linked=None), caller

@@ -119,10 +119,18 @@ class RunRows:
         if step.run is not None:
             self._note(followed, exchange, span, row.columns)
         ended = [*step.ended]
-        if step.run is not None and step.is_last:
+        is_held = step.run is not None and self._runs.launches.is_held(step.run.number)
+        if step.run is not None and step.is_last and not is_held:
             ended.append(EndedRun(step.run, EndedBy.ANSWER))
         elif step.run is not None:
+            if step.is_last:
+                step.run.ended_by = EndedBy.ANSWER
             changed[step.run.number] = self._runs.save(step.run, keeps=followed.keeps)
+        for run in step.attached if step.run is not None else (step.answered_in, *step.attached):
+            if run is not None:
+                changed[run.number] = self._runs.save(run, keeps=True)
+        if ended:
+            ended += self._runs.release(ended)
         rows += self._make_agent_rows(ended, now_ns)
         for run, by in ended:
             self._runs.end(run, by)
@@ -146,12 +154,15 @@ class RunRows:
 
         The run is over even if this fails.
         """
-        run, by = ended
+        if self._runs.find(ended.run.number) is not ended.run:
+            return NOTHING  # it was over with the run above it
+        over = [ended, *self._runs.release([ended])]
         try:
-            rows = self._make_agent_rows([ended], now_ns)
+            rows = self._make_agent_rows(over, now_ns)
         finally:
-            self._runs.end(run, by)
-        return Derived(tuple(rows), {run.number: None})
+            for run, by in over:
+                self._runs.end(run, by)
+        return Derived(tuple(rows), {run.number: None for run, _ in over})
 
     def _make_tool_rows(
         self, step: RunStep, exchange: Exchange, span: FinishedSpan, now_ns: int
@@ -270,7 +281,9 @@ class RunRows:
         run.tools += [tool for tool, _ in tools]
         messages = exchange.read_messages() if request is None else request.parsed
         has_text_tools = request is not None and request.has_text_tools
-        self._runs.hold(run, followed.caller, tools, messages, has_text_tools=has_text_tools)
+        self._runs.hold(
+            run, followed.caller, tools, messages, step=step, has_text_tools=has_text_tools
+        )
 
 
 def _list_tools(

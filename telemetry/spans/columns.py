@@ -33,10 +33,10 @@ from codec.apis.table import get_api
 from telemetry.attribute_values import clean_text
 from telemetry.fact import OfExchange, OfSpan
 from telemetry.facts import COLUMN_FACTS, MAX_PREVIEW_CHARS, CallColumns
+from telemetry.observing.purposes import find_purpose
 from telemetry.pricing.span_cost import NOTHING_FOUND
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.spans.otlp.attributes import WrittenAttributes
-from telemetry.spans.purposes import find_named_purpose, find_purpose
 from telemetry.spans.steps import describe_step, describe_work
 from telemetry.spans.user_text import find_user_text
 from telemetry.spans.wrappers import drop_quotes
@@ -153,11 +153,10 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     if messages:
         parsed = exchange.read_observations(messages)
         preview, is_new = find_user_text(messages, parsed, get, fold_words)
-        request, metadata = exchange.request, context.metadata
-        if request is None or not (shows_all or not mask.hides_input_text):
-            purpose = find_named_purpose(metadata)  # what is hidden gives no sign
-        else:
-            purpose = find_purpose(request, metadata, messages)
+        request, ids = exchange.request, exchange.agent_ids
+        purpose = None if ids is None else ids.purpose
+        if request is not None and (shows_all or not mask.hides_input_text):
+            purpose = find_purpose(request, purpose, messages)  # what is hidden gives no sign
         if purpose is not None or not is_new:
             has_text_tools = parsed is not messages
             step = describe_step(purpose, parsed, said, get, mask, has_text_tools=has_text_tools)

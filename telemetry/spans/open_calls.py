@@ -19,11 +19,11 @@ from codec.parts import Refusal, Text
 from telemetry.attribute_values import clean_attributes
 from telemetry.observing.client_headers import read_caller
 from telemetry.observing.open_call import OpenCall
+from telemetry.observing.purposes import find_purpose
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.spans.columns import FIRST_TEXTS, find_client, fold_first, fold_words
 from telemetry.spans.flattening import Flattening
 from telemetry.spans.message_attributes import build_message_attributes
-from telemetry.spans.purposes import find_purpose
 from telemetry.spans.steps import describe_step, describe_work
 from telemetry.spans.user_text import find_user_text
 
@@ -103,7 +103,7 @@ def _find_new(request: Asked, exchange: OpenExchange, rules: SpanRules) -> str |
     words = find_user_text(messages, parsed, get, fold_words)
     if api.noun:
         return describe_work(api.noun, words.shown, None, get, mask)
-    purpose = find_purpose(request, {}, messages)
+    purpose = find_purpose(request, None, messages)
     if purpose is None and words.is_new:
         return words.shown
     has_text_tools = parsed is not messages

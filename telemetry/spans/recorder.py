@@ -229,11 +229,12 @@ class SpanRecorder:
         identity, position = exchange.identity, exchange.position
         before = None if position is None else position.before
         sent = None if position is None else position.sent_context
-        if identity.linked is exchange.attempt_before is before is sent is None:
+        caller = identity.linked or exchange.traced_by
+        if caller is exchange.attempt_before is before is sent is None:
             return ()
         links = []
-        if identity.linked is not None:
-            links.append(Link(_remote(*identity.linked, identity), _NO_ATTRIBUTES))
+        if caller is not None:
+            links.append(Link(_remote(*caller, identity), _NO_ATTRIBUTES))
         if exchange.attempt_before not in {None, before}:
             links.append(Link(_own_other(*exchange.attempt_before), _NO_ATTRIBUTES))
         if position is not None and before is not None:

@@ -13,12 +13,12 @@ from codec.chat.answer import ChatMessage
 from codec.parts import ToolCall
 from codec.text.jsontext import encode_json
 from telemetry.facts import MAX_PREVIEW_CHARS, PURPOSES, CallColumns
-from telemetry.observing.exchange import ClientContext
+from telemetry.observing.agent_ids import PROGRAMS, AgentIds
+from telemetry.observing.purposes import SIGNS
 from telemetry.privacy.credentials import Credentials
 from telemetry.privacy.json_strings import REDACTED
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
-from telemetry.spans.purposes import SIGNS
 from telemetry.spans.rules import SpanRules
 from tests.telemetry.columns import RULES, ask, columns_of, user
 from tests.telemetry.exchanges import make_exchange, make_response
@@ -308,10 +308,15 @@ def test_helper_calls_are_named(
 
 
 def test_a_client_names_its_helper() -> None:
-    """Codex does, in a head; its sub-agents are no helpers."""
-    for name, purpose in (("compact", "compaction"), ("review", None)):
-        context = ClientContext(metadata={"subagent": name})
-        assert ask(user("Hi"), context=context).purpose == purpose
+    """What it says of a call counts, unless it says no more than that the call is a helper's."""
+    for said, asked, purpose in (
+        ("compaction", "Hi", "compaction"),
+        (None, "Hi", None),
+        ("other", "Hi", "other"),
+        ("other", "[SUGGESTION MODE: what next?]", "suggestion"),
+    ):
+        ids = AgentIds(program="claude-code", purpose=said)
+        assert ask(user(asked), agent_ids=ids).purpose == purpose
 
 
 def test_an_answer_in_json_shows_its_words() -> None:
@@ -330,7 +335,10 @@ def test_no_purpose_is_found_in_what_is_hidden(switch: str) -> None:
 
 def test_every_purpose_is_a_word_of_the_filter() -> None:
     """And every word is a purpose."""
-    assert {sign.purpose for sign in SIGNS} == {*PURPOSES}
+    said = {
+        one for program in PROGRAMS for each in program.purposes.values() for one in each.values()
+    }
+    assert {sign.purpose for sign in SIGNS} | said == {*PURPOSES}
 
 
 TEXTS = st.text(max_size=80) | st.sampled_from(["quota", "\ud83d", '{"path": "', REMINDER])

@@ -1,7 +1,9 @@
 """Helper calls of agents: what each is for, found by data.
 
 Beside the calls that do the user's work, agents ask for a title, a summary of what was said, or
-whether the account has quota left. Each row of :data:`SIGNS` is how such a call was seen to begin.
+whether the account has quota left. Some programs say so in a head
+(:mod:`telemetry.observing.agent_ids`); each row of :data:`SIGNS` is how another such call was seen
+to begin.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from codec.compared_text import SYSTEM_ROLES
 from codec.members import object_of
 from codec.parts import Text
-from telemetry.observing.client_headers import SUBAGENT_MEMBER
+from telemetry.observing.agent_ids import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from codec.asked import Asked
     from codec.parts import Message, Part
@@ -32,8 +34,6 @@ class Place(Enum):
     """The user said only this text, and the answer may have one token."""
     TOOL = "tool"
     """The model has to call the tool of this name."""
-    SUBAGENT = "subagent"
-    """The client says in a head that its agent has this name."""
 
 
 class Sign(NamedTuple):
@@ -62,8 +62,6 @@ SIGNS: Final = (
     Sign(  # Claude Code's, too, where it does not repeat the whole conversation
         "opencode", "compaction", Place.SYSTEM, "You are a helpful AI assistant tasked with summari"
     ),
-    Sign("codex", "compaction", Place.SUBAGENT, "compact"),
-    Sign("codex", "memory", Place.SUBAGENT, "memory_consolidation"),
     Sign("gemini-cli", "router", Place.SYSTEM, "You are a specialized Task Routing AI"),
     Sign("qwen-code", "memory", Place.SYSTEM, "You are now acting as the managed memory extr"),
     Sign("grok", "title", Place.TOOL, "session_title"),
@@ -78,18 +76,21 @@ _MAX_PARTS: Final = 8
 """The most parts of a message that are looked at: Claude Code's instructions have three."""
 
 
-def find_purpose(
-    request: Asked, metadata: Mapping[str, object], messages: Sequence[Message]
-) -> str | None:
+def find_purpose(request: Asked, said: str | None, messages: Sequence[Message]) -> str | None:
     """Find what a helper call is for; ``None`` for every other call.
 
     Args:
         request: what was asked; nothing of it may be hidden.
-        metadata: what the client says of its call in heads.
+        said: what the program itself says of its call (:mod:`telemetry.observing.agent_ids`).
         messages: the messages of the request, as they were read; at least one.
     """
-    if metadata and (purpose := find_named_purpose(metadata)) is not None:
-        return purpose
+    if said is not None and said != OTHER:
+        return said
+    return _find_sign(request, messages) or said
+
+
+def _find_sign(request: Asked, messages: Sequence[Message]) -> str | None:
+    """Find the sign with which a request begins."""
     first, last = messages[0], messages[-1]
     if first.role in SYSTEM_ROLES and (found := _find_beginning(first.content, _SYSTEM)):
         return _find(Place.SYSTEM, found)
@@ -98,12 +99,6 @@ def find_purpose(
             return _PROBES[found] if request.options.get("max_tokens") == 1 else None
         return _find(Place.USER, found)
     return _find_by_tool(request) if "tool_choice" in request.body else None
-
-
-def find_named_purpose(metadata: Mapping[str, object]) -> str | None:
-    """Find what a client says in a head that its call is for."""
-    name = metadata.get(SUBAGENT_MEMBER)
-    return _SUBAGENTS.get(name) if isinstance(name, str) else None
 
 
 def _find_beginning(content: str | tuple[Part, ...] | None, signs: tuple[str, ...]) -> str | None:
@@ -134,7 +129,6 @@ def _by_text(place: Place) -> dict[str, str]:
 
 _PROBES: Final = _by_text(Place.PROBE)
 _TOOLS: Final = _by_text(Place.TOOL)
-_SUBAGENTS: Final = _by_text(Place.SUBAGENT)
 _USER: Final = (*_by_text(Place.USER), *_PROBES)
 _SYSTEM: Final = tuple([f"{space}{one}" for one in _by_text(Place.SYSTEM) for space in ("", "\n")])
 """Programs write their instructions on lines of their own, so that some begin with a line end."""
