@@ -231,12 +231,12 @@ class WaitingPrompts:
             The span id of the tool call; ``None`` if several calls have the text, or none.
         """
         newest = next(_list_user_texts(messages), None)
-        keys = {
-            self._find_key(messages, caller),
-            None if newest is None else self._digest(caller, newest),
-        }
+        first = self._find_key(messages, caller)
+        keys = set() if first is None else {first}
+        if newest is not None:
+            keys.add(self._digest(caller, newest))
         found: dict[str, tuple[bytes, WaitingTool | None]] = {}
-        for key in keys - {None}:
+        for key in keys:
             for number, span_id in self._prompts.get(key, ()):
                 known = self._find_tool(run, span_id, begin_ns) if number == run.number else None
                 if known is not None and begin_ns >= known[1]:

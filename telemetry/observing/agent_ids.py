@@ -127,7 +127,8 @@ PROGRAMS: Final = (
             "turn:request_kind": {"prewarm": "prewarm"},
         },
         launchers=frozenset({"spawn_agent"}),
-        child=r'"task_name":\s*"(/[^"]+)"',
+        child=r'"(?:task_name|agent_id)":\s*"([^"]+)"',
+        notice="<subagent_notification>",
     ),
     Program(
         "opencode",

@@ -71,6 +71,7 @@ WRAPPERS: Final = (
     _tag("codex", "environment_context"),
     _tag("codex", "user_instructions"),
     _tag("codex", "recommended_plugins"),
+    _tag("codex", "subagent_notification"),
     Wrapper("codex", "# AGENTS.md instructions for ", "</INSTRUCTIONS>", _OPENING),
     _tag("gemini-cli", "session_context"),
     _tag("gemini-cli", "objective", _INSIDE, lead="Your task is to"),  # a sub-agent's

@@ -178,14 +178,14 @@ def test_ids_of_another_caller_change_nothing(agents: Agents, heads: Heads) -> N
     """Who sends a session or an agent of somebody else's with another key is in no tree of his."""
     told = launch("call_a")
     history = (user("Where?"), told)
-    ann, bob = {"key": "sk-ann-000000000001"}, {"key": "sk-bob-000000000002"}
-    first = agents.call(user("Where?"), said=told, headers=claude(), **ann)
-    other = work(agents, heads, PROMPT, **bob)
-    child = work(agents, claude("aaa"), PROMPT, said="In the other", **ann)
-    more = {"diagnostics": {"previous_message_id": "a-1"}}
-    alien = agents.call(user("What?"), said=answer("No"), headers=heads, **bob, **more)
+    ann, bob = "sk-ann-000000000001", "sk-bob-000000000002"
+    first = agents.call(user("Where?"), said=told, headers=claude(), key=ann)
+    other = work(agents, heads, PROMPT, key=bob)
+    child = work(agents, claude("aaa"), PROMPT, said="In the other", key=ann)
+    named = {"previous_message_id": "a-1"}
+    alien = agents.call(user("What?"), said=answer("No"), headers=heads, key=bob, diagnostics=named)
     done = result("call_a", "agentId: aaa")
-    last = agents.call(*history, done, said=answer("There"), headers=claude(), **ann)
+    last = agents.call(*history, done, said=answer("There"), headers=claude(), key=ann)
     seen = {one.span.span_id: one for one in agents.see()}
     assert seen[child].span.parent_span_id == derive_span_id(first, "tool 0")
     assert seen[other].span.parent_span_id is None
@@ -223,17 +223,16 @@ def test_an_agent_goes_on_in_its_run_after_a_compaction(agents: Agents) -> None:
     """By the id of the answer before it, and as the same message of the user's is answered."""
     told = calls("call_a")
     heads = claude(prompt_id="p-1")
-    nothing: dict[str, Any] = {"diagnostics": {"previous_message_id": None}}
-    before = {"diagnostics": {"previous_message_id": "a-1"}}
-    first = agents.call(user("Where?"), said=told, headers=heads, **nothing)
+    nothing, before = {"previous_message_id": None}, {"previous_message_id": "a-1"}
+    first = agents.call(user("Where?"), said=told, headers=heads, diagnostics=nothing)
     agents.call(
         *(user("Where?"), told, result("call_a"), user("CRITICAL: Respond with TEXT ONLY")),
         said=answer("<summary>He asks where.</summary>"),
         headers=claude(request_class="compaction"),
-        **before,
+        diagnostics=before,
     )
     summary = user("This session is being continued from a previous conversation.")
-    last = agents.call(summary, said=answer("There"), headers=heads, **before)
+    last = agents.call(summary, said=answer("There"), headers=heads, diagnostics=before)
     seen = {one.span.span_id: one for one in agents.see()}
     run = seen[derive_span_id(first, "run")]
     assert seen[last].span.parent_span_id == run.span.span_id
