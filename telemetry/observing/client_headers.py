@@ -43,8 +43,8 @@ SESSIONS_OF_AGENTS: Final = (
     "x-factory-session",
     "x-session-affinity",  # opencode, to other companies' providers
     "x-client-session-id",  # Copilot CLI
-    "x-grok-session-id",
     "x-interaction-id",  # Copilot in VS Code
+    "x-grok-session-id",
     "session-id",  # Codex: that of a tree of threads
     "session_id",  # Codex, older
     "conversation_id",  # Codex, older still
