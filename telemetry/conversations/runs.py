@@ -191,11 +191,11 @@ class Runs:
         if asked is not None and said is not None and not failed:
             done = read_step(asked, messages, said, has_text_tools=has_text_tools)
         calls = done.calls
-        before = (
-            None
-            if continuation.is_fork or continuation.run is None
-            else self._open.get(continuation.run)
-        )
+        before = self.find(continuation.run)
+        if before is not None and continuation.is_fork:
+            # A call that was recorded late came of the same message.
+            is_late = keys is not None and self.launches.is_same_prompt(keys, before.number)
+            before = before if is_late else None
         ended: list[EndedRun] = []
         if before is not None and (over := self._find_end(before)) is not None:
             ended.append(EndedRun(before, over))
@@ -296,6 +296,10 @@ class Runs:
                 found, is_held = (above, above.agent_id), True
         self._keep_busy(found[0].number, exchange.end_ns, self._steady_ns())
         return None, found, is_held
+
+    def is_held(self, run: Run) -> bool:
+        """Tell whether the span of a run waits for the tool call that is above it."""
+        return self.launches.is_held(run.number) and self.find(run.parent_run) is not None
 
     def release(self, ended: Iterable[EndedRun]) -> list[EndedRun]:
         """Stop holding the runs below some that are over; return those that are over, too."""

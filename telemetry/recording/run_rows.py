@@ -119,15 +119,17 @@ class RunRows:
         if step.run is not None:
             self._note(followed, exchange, span, row.columns)
         ended = [*step.ended]
-        is_held = step.run is not None and self._runs.launches.is_held(step.run.number)
-        if step.run is not None and step.is_last and not is_held:
+        if step.run is not None and step.is_last and not self._runs.is_held(step.run):
             ended.append(EndedRun(step.run, EndedBy.ANSWER))
         elif step.run is not None:
             if step.is_last:
                 step.run.ended_by = EndedBy.ANSWER
             changed[step.run.number] = self._runs.save(step.run, keeps=followed.keeps)
-        for run in step.attached if step.run is not None else (step.answered_in, *step.attached):
-            if run is not None:
+        others = (
+            step.attached if step.answered_in is step.run else (step.answered_in, *step.attached)
+        )
+        for run in others:
+            if run is not None:  # a helper call brought results, or they named a sub-agent
                 changed[run.number] = self._runs.save(run, keeps=True)
         if ended:
             ended += self._runs.release(ended)

@@ -23,16 +23,15 @@ from tests.lanes import find_agents
 from tests.run_trees import SeenSpan, read_seen_spans
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from codec.text.jsontext import JsonObject
 
 pytestmark = pytest.mark.timeout(180)
 
-Started = dict[frozenset[str], tuple[str, frozenset[str]] | None]
-"""What started each agent, which the ids of its answers stand for: the id of a tool call, and the
-agent that made it; ``None`` for the main agent."""
+Started = dict[str, tuple[str, str] | None]
+"""What started each agent, which the id of its first answer stands for: the id of a tool call, and
+the agent that made it; ``None`` for the main agent."""
 
 _SECONDS = 20.0
 
@@ -46,43 +45,42 @@ def launch(prompt: str, **more: Any) -> str:
 def read_log(home: Path) -> Started:
     """What Claude Code keeps: a file for each agent, and one that says how it was started."""
     [main] = home.glob(".claude/projects/*/*.jsonl")
-    files = {"": main}
+    firsts = {"": read_first_answer(main)}
     tools: dict[str, tuple[str, str]] = {}
     for path in home.glob(".claude/projects/*/*/subagents/agent-*.jsonl"):
         agent = path.stem.removeprefix("agent-")
         told = decode_json_object(path.with_suffix(".meta.json").read_bytes())
-        files[agent] = path
+        firsts[agent] = read_first_answer(path)
         tools[agent] = (told["toolUseId"], told.get("parentAgentId", ""))
-    answers = {agent: frozenset(list_answers(path)) for agent, path in files.items()}
-    return {
-        answers[agent]: (tools[agent][0], answers[tools[agent][1]]) if agent in tools else None
-        for agent in files
-    }
+    started: Started = {firsts[""]: None}
+    for agent, (tool, parent) in tools.items():
+        started[firsts[agent]] = (tool, firsts[parent])
+    return started
 
 
-def list_answers(path: Path) -> Iterator[str]:
-    """The ids of an agent's answers."""
+def read_first_answer(path: Path) -> str:
+    """The id of an agent's first answer."""
     lines: list[JsonObject] = [*map(decode_json_object, path.read_bytes().splitlines())]
-    yield from (line["message"]["id"] for line in lines if line["type"] == "assistant")
+    return str(next(line["message"]["id"] for line in lines if line["type"] == "assistant"))
 
 
 def read_spans(store: Path) -> Started:
     """What the spans tell."""
     spans = {span.span_id: span for span in read_seen_spans(store)}
-    answers: dict[str | None, set[str]] = {}
-    for span in spans.values():
+    firsts: dict[str | None, str] = {}
+    for span in sorted(spans.values(), key=lambda one: one.start_ns):
         if span.kind == "LLM":
-            answers.setdefault(span.parent_id, set()).add(span.attributes["gen_ai.response.id"])
+            firsts.setdefault(span.parent_id, span.attributes["gen_ai.response.id"])
 
-    def find(agent: SeenSpan) -> tuple[str, frozenset[str]] | None:
+    def find(agent: SeenSpan) -> tuple[str, str] | None:
         if agent.parent_id is None:
             return None
         tool = spans[agent.parent_id]
         assert tool.kind == "TOOL"
-        return tool.attributes["tool_call.id"], frozenset(answers[tool.parent_id])
+        return tool.attributes["tool_call.id"], firsts[tool.parent_id]
 
     agents = [span for span in spans.values() if span.kind == "AGENT"]
-    return {frozenset(answers[agent.span_id]): find(agent) for agent in agents}
+    return {firsts[agent.span_id]: find(agent) for agent in agents}
 
 
 async def test_the_tree_of_sub_agents_is_that_of_the_log(tmp_path: Path) -> None:

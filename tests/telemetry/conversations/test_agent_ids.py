@@ -241,6 +241,21 @@ def test_an_agent_goes_on_in_its_run_after_a_compaction(agents: Agents) -> None:
     assert seen[last].columns.turn == 1
 
 
+def test_a_call_that_was_recorded_late_is_in_its_run(agents: Agents) -> None:
+    """It ended after the call that continues it; both answer the same message."""
+    told = [calls(f"call_{n}") for n in range(3)]
+    history = [user("Where?")]
+    for one in told:
+        history += [one, result(one["tool_calls"][0]["id"])]
+    heads = claude(prompt_id="p-1")
+    agents.call(history[0], said=told[0], headers=heads)
+    agents.call(*history[:5], said=told[2], headers=heads, at=9)
+    late = agents.call(*history[:3], said=told[1], headers=heads, at=5)
+    agents.call(*history, said=answer("There"), headers=heads, at=12)
+    [run] = agents.see_kind("AGENT")
+    assert (parents_of(agents)[late], run.metadata["calls"]) == (run.span.span_id, 4)
+
+
 def test_a_sub_agent_that_tries_again_has_one_run(agents: Agents) -> None:
     """Its first call failed, and nothing named it yet."""
     told = launch("call_a", "call_b")
