@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 import uuid
 from dataclasses import dataclass, replace
@@ -72,12 +73,13 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     app[_DIALECT] = find_dialect(dialect)
     app[_PACE] = pace or Pace()
-    for api in APIS:  # in the table's order, because the first one that fits is taken
+    ends = [(end, api) for api in APIS for end in api.path_ends]
+    # The first one that fits is taken, and an end may end with another one.
+    for end, api in sorted(ends, key=lambda one: len(one[0]), reverse=True):
         if api.open_player is not None:
             handler = partial(_answer, api=api, player=api.open_player())
-            for end in api.path_ends:
-                path = f"(.*/)?}}{end[1:]}" if end[0] == "/" else f".*}}{end}"
-                app.router.add_post(f"/{{path:{path}", handler)
+            path = f"(.*/)?{re.escape(end[1:])}" if end[0] == "/" else f".*{re.escape(end)}"
+            app.router.add_post(f"/{{path:{path}}}", handler)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app

@@ -98,6 +98,9 @@ class Upstream:
 
     def _find_owner(self) -> Owner:
         """Find whose API it has; that of OpenAI stands for all that are alike."""
+        for owner, url in BASE_URLS.items():
+            if str(self.origin) == url and not self.base_path:
+                return owner
         provider = find_provider(self.provider, self.origin.host)
         if provider == Owner.GOOGLE.value and self.base_path:
             return Owner.OPENAI  # Google has OpenAI's API under a path

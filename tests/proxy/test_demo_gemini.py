@@ -100,3 +100,13 @@ async def test_errors_are_googles(framing: str) -> None:
     is_stream = framing.startswith("stream")
     assert bool(failed.answers) is is_stream
     assert not is_stream or failed.ending(streamed=True) is Ending.OPEN
+
+
+@pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent"])
+async def test_code_assist_is_answered_in_its_envelope(verb: str) -> None:
+    """Though its path ends as Gemini's does."""
+    request = {"model": MODEL, "request": ask("Hello")}
+    async with demo_client() as client:
+        response = await client.post(f"/v1internal:{verb}?alt=sse", json=request)
+        assert response.status == 200
+        assert b'{"response":{"candidates":' in await response.read()
