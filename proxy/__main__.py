@@ -50,6 +50,12 @@ def build_parser() -> argparse.ArgumentParser:
     check.add_argument(
         "--settings", action="store_true", help="list the settings, and where each comes from"
     )
+    check.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        metavar="-- COMMAND …",
+        help="say what is known of its program, and nothing else",
+    )
     _add_run(add("run", _run, "run a command, its calls through a proxy, and show their table"))
     _add_page(add("page", _page, "see the calls of a store in a browser"))
     env = add("env", _env, "print the variables that send a shell's commands through the proxy")
@@ -393,6 +399,11 @@ def _read_traces_words(options: dict[str, Any]) -> tuple[list[str], str | None]:
 
 
 def _check(options: dict[str, Any]) -> int:
+    command = options["command"]
+    if command := command[1:] if command[:1] == ["--"] else command:
+        from proxy.commands.check.program import check_command  # noqa: PLC0415
+
+        return check_command(command)
     _check_otel_environment()
     settings = _settings_of(options)
     if options["catalogue"]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from proxy.commands.no_call import NoCall
     from telemetry.reading.calls import Calls
 
 MAX_ROWS = 20
@@ -54,7 +55,9 @@ def wait_for_calls(store: Path, launch: tuple[str, str]) -> None:
             time.sleep(LOOK_SECONDS)
 
 
-def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err: TextIO) -> None:
+def print_summary(
+    store: Path, launch: tuple[str, str], own_ns: int | None, err: TextIO, no_call: NoCall
+) -> None:
     """Print the last calls of a launch, what all come to, and how many were not observed.
 
     Args:
@@ -63,6 +66,7 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
         own_ns: when the launch began, if no other launch uses its proxy: all unobserved calls since
             then belong to it. ``None`` if another launch uses the proxy too.
         err: where to print.
+        no_call: what is said if there are none.
     """
     console = open_console(err)
     with contextlib.suppress(OSError):  # nobody reads
@@ -86,10 +90,7 @@ def print_summary(store: Path, launch: tuple[str, str], own_ns: int | None, err:
                 f"`spantap traces --run {shlex.quote(launch[0])}` lists them"
             )
         else:
-            console.out(
-                "spantap: no call is recorded: none came through, or sampling left it out; "
-                "`spantap help run` says which programs take their base URL from the environment"
-            )
+            console.out(f"spantap: {escape_line(no_call.describe())}")
         print_unobserved(console, others, has_calls=bool(count))
 
 

@@ -9,19 +9,22 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shlex
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from proxy.commands.no_call import NoCall
 from proxy.escape import escape_line
 from proxy.launches.bases import Bases
 from proxy.launches.command import CannotStart, check_program, run_command
 from proxy.launches.environment import fit_environment, look_around
 from proxy.launches.joining import join_proxy
-from proxy.launches.tools import Start, find_tool
+from proxy.launches.resolving import resolve
+from proxy.launches.tools import Changes, Start, find_tool
+from proxy.launches.variables import keep_fixed, read_variables
 from proxy.processes.launch_channel import digest_privacy
 from proxy.settings.spans import hand_over, hides_content
 from proxy.settings.variable_names import describe_unknown_names
@@ -29,9 +32,11 @@ from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from proxy.launches.environment import Surroundings
     from proxy.launches.joining import Membership
+    from proxy.launches.resolving import Resolved
     from proxy.settings.settings import Settings
 
 
@@ -55,11 +60,16 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that is about to be started, and sentences about it for the user."""
+    """A command that is about to be started, and sentences about it for the user.
+
+    Attributes:
+        no_call: what to say if it makes no call.
+    """
 
     command: tuple[str, ...]
     environ: dict[str, str]
     sentences: tuple[str, ...]
+    no_call: NoCall
 
 
 def run_run(settings: Settings, options: RunOptions) -> int:
@@ -69,12 +79,13 @@ def run_run(settings: Settings, options: RunOptions) -> int:
         ConfigurationError: the proxy cannot be started, or a running one does not suit.
     """
     began_ns = time.time_ns()
-    launch = (options.name.strip() or Path(options.command[0]).name, secrets.token_hex(4))
     try:
         check_program(options.command[0], os.environ.get("PATH"))
     except CannotStart as error:
         return _cannot_start(error)
-    membership, prepared = _prepare(settings, options, launch)
+    resolved = resolve(options.command, os.environ)
+    launch = (options.name.strip() or resolved.name, secrets.token_hex(4))
+    membership, prepared = _prepare(settings, options, launch, resolved)
     quiet = options.quiet
     if not quiet:
         _tell(*prepared.sentences)
@@ -87,12 +98,13 @@ def run_run(settings: Settings, options: RunOptions) -> int:
     except CannotStart as error:
         status, quiet = _cannot_start(error), True
     with contextlib.suppress(KeyboardInterrupt):  # the user need not wait for the table
-        _end(settings.store, membership, launch, began_ns, quiet=quiet)
+        no_call = None if quiet else prepared.no_call
+        _end(settings.store, membership, launch, began_ns, no_call)
     return status
 
 
 def _prepare(
-    settings: Settings, options: RunOptions, launch: tuple[str, str]
+    settings: Settings, options: RunOptions, launch: tuple[str, str], resolved: Resolved
 ) -> tuple[Membership, _Prepared]:
     """Join a proxy, and prepare the command for it.
 
@@ -100,10 +112,18 @@ def _prepare(
         ConfigurationError: there is no proxy, or a running one does not suit.
     """
     environ, command = dict(os.environ), options.command
-    start = Start(command=command, environ=environ, folder=settings.store.parent)
-    tool = find_tool(command)
-    seen = {} if options.ignores_urls else environ
-    own = tool.find_urls(start) if options.flags and not options.ignores_urls else {}
+    start = Start(
+        arguments=resolved.arguments,
+        environ=environ | resolved.assigned,
+        folder=settings.store.parent,
+    )
+    tool, program = find_tool(resolved.name), resolved.program
+    own = program.find_urls(start.environ) if program is not None and options.flags else {}
+    seen, known = environ, environ
+    if options.ignores_urls:
+        seen, known, own = keep_fixed(environ), environ | own, {}
+    elif options.flags:
+        own |= tool.find_urls(start)
     around = look_around(seen, (settings.host, settings.port), own)
     membership = join_proxy(settings.store, _hand_over(settings), around.wanted)
     _check_suits(settings, membership, options)
@@ -113,17 +133,41 @@ def _prepare(
         *_describe_proxy(membership),
         *_describe_urls(around, bases),
     ]
-    environ |= fit_environment(environ, around, bases, membership.joined)
+    fitted = fit_environment(known, around, bases, membership.joined)
+    environ |= fitted
+    changes = Changes()
     if options.flags and around.unusable.keys().isdisjoint(own):
-        start = msgspec.structs.replace(start, environ=environ, set_urls=around.set_urls)
+        start = msgspec.structs.replace(
+            start,
+            environ=environ | resolved.assigned,
+            set_urls=around.set_urls | around.tool_urls,
+        )
         changes = tool.adapt(start, bases)
-        command = (command[0], *changes.arguments, *command[1:])
         for name, text in changes.variables.items():
             _set(environ, name, os.environ.get(name) if text is None else text)
-        if changes.summary:
-            words = f"for {Path(command[0]).name}: {changes.summary} (not with --no-flags)"
-            sentences.append(words)
-    return membership, _Prepared(command=command, environ=environ, sentences=tuple(sentences))
+        if changes.arguments and resolved.at is None:
+            flags = shlex.join(changes.arguments)
+            sentences.append(
+                f"{resolved.name} needs {flags}, which cannot be put into {resolved.through}: "
+                f"start {resolved.name} itself"
+            )
+            changes = Changes()
+        elif changes.summary:
+            sentences.append(f"for {_describe(resolved)}: {changes.summary} (not with --no-flags)")
+    at = resolved.at or 1
+    return membership, _Prepared(
+        command=(*command[:at], *changes.arguments, *command[at:]),
+        environ=environ,
+        sentences=tuple(sentences),
+        no_call=NoCall.of(resolved, fitted, changes.summary),
+    )
+
+
+def _describe(resolved: Resolved) -> str:
+    """Name the program, and what starts it."""
+    if not resolved.through:
+        return resolved.name
+    return f"{resolved.name}, which {resolved.through} starts"
 
 
 def _hand_over(settings: Settings) -> bytes:
@@ -171,7 +215,9 @@ def _describe_proxy(membership: Membership) -> Sequence[str]:
 
 def _describe_urls(around: Surroundings, bases: Bases) -> Iterator[str]:
     names: dict[str, list[str]] = {}
-    for name, url in around.set_urls.items():
+    variables = {row.name for row in read_variables()}
+    own = {name: url for name, url in around.tool_urls.items() if name in variables}
+    for name, url in (around.set_urls | own).items():
         if name not in around.implied and bases.is_elsewhere(name):
             names.setdefault(url, []).append(name)
     for url, them in names.items():
@@ -197,20 +243,23 @@ def _end(
     membership: Membership,
     launch: tuple[str, str],
     began_ns: int,
-    *,
-    quiet: bool,
+    no_call: NoCall | None,
 ) -> None:
-    """Leave the proxy, wait for the last calls, and show all calls."""
+    """Leave the proxy, wait for the last calls, and show all calls.
+
+    `no_call` is what to say if there are none; ``None`` for a quiet run, which says nothing.
+    """
     from proxy.commands.launch_summary import print_summary, wait_for_calls  # noqa: PLC0415
 
     own = membership.own
     if stays := membership.leave():
         wait_for_calls(store, launch)
-    if not quiet:
-        print_summary(store, launch, None if own is None or stays else began_ns, sys.stderr)
+    if no_call is not None:
+        own_ns = None if own is None or stays else began_ns
+        print_summary(store, launch, own_ns, sys.stderr, no_call)
     if stays:
         return
     membership.wait_for_end()
-    if own is not None and not quiet and (count := own.count_warnings()):
+    if own is not None and no_call is not None and (count := own.count_warnings()):
         lines = "line" if count == 1 else "lines"
         _tell(f"the proxy has warned of something: {count} {lines} in {own.log}")

@@ -1,8 +1,10 @@
 """Launches by ``spantap run``: commands whose calls go through a proxy, without configuration.
 
-:mod:`proxy.launches.variables` and :mod:`proxy.launches.tools` know what sends a command's calls to
-a proxy, :mod:`proxy.launches.joining` finds or starts that proxy, and
+:mod:`proxy.launches.resolving` finds which program a command starts.
+:mod:`proxy.launches.variables`, :mod:`~proxy.launches.programs` and :mod:`~proxy.launches.tools`
+know what sends its calls to a proxy, :mod:`proxy.launches.joining` finds or starts that proxy, and
 :mod:`proxy.launches.command` runs the command: its start, its signals, its end.
 
-Doors: ``bases``, ``command``, ``environment``, ``joining``, ``tools``.
+Doors: ``bases``, ``command``, ``environment``, ``joining``, ``programs``, ``resolving``, ``tools``,
+``variables``.
 """

@@ -23,6 +23,9 @@ CONNECT_SECONDS = 0.5
 """How long it may take to check whether somebody listens on this machine."""
 
 
+_SIGNED = "gets calls that are signed for its host"
+
+
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """The variables before a launch.
 
@@ -63,7 +66,11 @@ def look_around(
     said = find_set_urls(environ) | dict(own)
     usable: dict[str, str] = {}
     unusable: dict[str, str] = {}
+    signed = {row.name for row in read_variables() if row.is_signed(environ)}
     for name, url in said.items():
+        if name in signed:
+            unusable[name] = _SIGNED
+            continue
         try:
             if not _is_left(check_url(url), serve_address):
                 usable[name] = url
@@ -87,7 +94,7 @@ def fit_environment(
         url = variable.find(
             bases,
             has_catalogue=joined.has_catalogue,
-            passed_over=said.get(variable.name, ""),
+            passed_over="" if variable.is_signed(environ) else said.get(variable.name, ""),
         )
         if url is not None and variable.name not in around.unusable:
             fitted[variable.name] = url

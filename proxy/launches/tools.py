@@ -1,7 +1,8 @@
 """Programs that need more than variables to use a proxy, and what each of them needs.
 
 A row of :data:`TOOLS` is found by the program's name; its functions say which version was tried.
-aider 0.86 needs nothing more. ``spantap run`` says what it changed.
+What data can say is in the table of :mod:`proxy.launches.programs`. ``spantap run`` says what it
+changed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from codec.text.jsontext import decode_json_object
+from proxy.launches.programs import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,17 +30,25 @@ _ANTHROPIC = "api.anthropic.com"
 _FIRST_PARTY = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
 """A variable of Claude Code: it says that its base URL leads to Anthropic, despite another host."""
 
+_DASHSCOPE_PROXY = "DASHSCOPE_PROXY_BASE_URL"
+_DASHSCOPES = (
+    *(".dashscope.aliyuncs.com", ".dashscope-intl.aliyuncs.com", ".dashscope-us.aliyuncs.com"),
+    *(".alibaba-inc.com", ".aliyun-inc.com", ".alicloudapi.com"),
+)
+"""The hosts that qwen-code takes for DashScope."""
+
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The command that is about to be started.
 
     Attributes:
+        arguments: those of the program, as far as they can be seen.
         environ: its environment, with the variables of the launch.
         folder: for a file, if the program needs one.
-        set_urls: base URLs that were set before, by variable.
+        set_urls: base URLs that were set before, or are the program's own, by variable.
     """
 
-    command: Sequence[str]
+    arguments: Sequence[str]
     environ: Mapping[str, str]
     folder: Path
     set_urls: Mapping[str, str] = {}
@@ -67,16 +77,17 @@ class Tool(NamedTuple):
 
     Attributes:
         adapt: returns what to change.
-        find_urls: finds base URLs that the program itself has, by names for the launch's bases.
+        find_urls: finds base URLs that the program itself has, by names for the launch's bases or
+            by variables that are not set.
     """
 
     adapt: Callable[[Start, Bases], Changes]
     find_urls: Callable[[Start], dict[str, str]] = _no_urls
 
 
-def find_tool(command: Sequence[str]) -> Tool:
-    """Find what is known about a command's program."""
-    return TOOLS.get(Path(command[0]).name, _ANY_OTHER)
+def find_tool(name: str) -> Tool:
+    """Find the functions of a program."""
+    return TOOLS.get(name, _ANY_OTHER)
 
 
 def _adapt_claude(start: Start, bases: Bases) -> Changes:
@@ -102,14 +113,14 @@ def _find_codex_urls(start: Start) -> dict[str, str]:
     configured = _read_toml(home / "config.toml").get("openai_base_url")
     if isinstance(configured, str) and configured:
         return {_CODEX: configured}
-    if _read_json(home / "auth.json").get("tokens") and not start.environ.get("CODEX_API_KEY"):
+    if read_json(home / "auth.json").get("tokens") and not start.environ.get("CODEX_API_KEY"):
         return {_CODEX: "https://chatgpt.com/backend-api/codex"}
     return {}
 
 
 def _adapt_codex(start: Start, bases: Bases) -> Changes:
     """Add a flag, because Codex 0.169 reads its base URL only from there (openai/codex#16720)."""
-    if any("openai_base_url" in word for word in start.command):
+    if any("openai_base_url" in word for word in start.arguments):
         return Changes()
     flag = f"openai_base_url={bases.find(_CODEX) or start.environ['OPENAI_BASE_URL']}"
     return Changes(arguments=("-c", flag), summary=f"-c {flag}")
@@ -164,10 +175,26 @@ def _adapt_gemini(start: Start, bases: Bases) -> Changes:
     return Changes(variables={name: str(path)}, summary=f"{name}={path}")
 
 
+def _adapt_qwen(start: Start, bases: Bases) -> Changes:
+    """Let qwen-code 0.24 send the same through us as to DashScope directly.
+
+    It takes a base URL for DashScope's if a variable of its own, for proxies, names the same one.
+    To any other it sends no session, no marks for the cache and fewer headers.
+    """
+    name = "OPENAI_BASE_URL"
+    base = start.environ.get(name, "")
+    asked = urlsplit(start.set_urls.get(name, "")).hostname or ""
+    if start.environ.get(_DASHSCOPE_PROXY) or base != bases.find(name):
+        return Changes()
+    if not (bases.is_elsewhere(name) and f".{asked}".endswith(_DASHSCOPES)):
+        return Changes()
+    return Changes(variables={_DASHSCOPE_PROXY: base}, summary=f"{_DASHSCOPE_PROXY}={base}")
+
+
 def _adapt_ollama(start: Start, bases: Bases) -> Changes:
     """Leave ``OLLAMA_HOST`` alone for ``ollama serve``, which listens there."""
     del bases
-    if "serve" not in start.command[1:2]:
+    if "serve" not in start.arguments[:1]:
         return Changes()
     return Changes(variables={"OLLAMA_HOST": None}, summary="OLLAMA_HOST is left as it was")
 
@@ -177,6 +204,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "codex": Tool(_adapt_codex, _find_codex_urls),
     "gemini": Tool(_adapt_gemini),
     "ollama": Tool(_adapt_ollama),
+    "qwen": Tool(_adapt_qwen),
     "opencode": Tool(_adapt_opencode, lambda _: {_ZEN: "https://opencode.ai/zen/v1"}),
 }
 
@@ -186,12 +214,5 @@ _ANY_OTHER = Tool(lambda *_: Changes())
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return decode_json_object(path.read_bytes())
     except (OSError, ValueError):
         return {}

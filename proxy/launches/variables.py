@@ -35,6 +35,10 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         path: the part of its API's paths that belongs in the base URL.
         url: the base URL that the SDK has by default.
+        is_fixed: it leads to `url` whatever the upstream is, because the credentials of its calls
+            belong to that provider's login.
+        signed_unless: its calls are signed for their host, so it stays as it is, unless one of
+            these variables is set.
         same_as: another variable that means the same.
         readers: the programs that read it, and their versions.
     """
@@ -46,25 +50,32 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str | None = None
     url: str | None = None
     same_as: str | None = None
+    is_fixed: bool = False
+    signed_unless: tuple[str, ...] = ()
 
     @property
     def own_name(self) -> str:
         """The name under which a launch requests the SDK's default base URL."""
         return f"own {self.name}"
 
+    def is_signed(self, environ: Mapping[str, str]) -> bool:
+        """Tell whether its calls are signed for their host."""
+        return bool(self.signed_unless) and not any(map(environ.get, self.signed_unless))
+
     def find(self, bases: Bases, *, has_catalogue: bool, passed_over: str = "") -> str | None:
         """Find its value; ``None`` to leave it as it is.
 
         If it was not set, it leads to where the proxy sends that API (``path``), or, if the proxy
-        reaches well-known providers, to the SDK's default (``url``). Other rows stay unset. If they
-        were set, and that base URL is `passed_over` (``--upstream``), they keep its path.
+        reaches well-known providers or the row is fixed, to the SDK's default (``url``). Other rows
+        stay unset. If they were set, and that base URL is `passed_over` (``--upstream``), they keep
+        its path.
         """
         known = bases.find(self.name)
         if known is not None:
             return known
         if self.path is not None:
             return bases.root + self.path
-        if self.url is not None and has_catalogue:
+        if self.url is not None and (has_catalogue or self.is_fixed):
             return bases.find(self.own_name)
         return bases.root + _read_path(passed_over) if passed_over else None
 
@@ -74,6 +85,15 @@ def read_variables() -> tuple[Variable, ...]:
     """Read the rows, in the order of the file."""
     data = Path(__file__).with_name("variables.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[Variable, ...])
+
+
+def keep_fixed(environ: Mapping[str, str]) -> dict[str, str]:
+    """Keep the variables that no upstream of the user's may replace."""
+    return {
+        row.name: environ[row.name]
+        for row in read_variables()
+        if row.is_fixed and row.name in environ
+    }
 
 
 def find_set_urls(environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from proxy.launches.programs import read_programs
 from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import ServerProcess, find_free_port, wait_until
 from tests.e2e.spantap import PROGRAM, running_upstream
@@ -79,6 +80,22 @@ def test_a_run_without_a_call_says_so(runs: Runs) -> None:
     status, out, err = runs.run("run", "--", "echo", "hi", "--name", "x", "--", "y")
     assert (status, out) == (0, "hi --name x -- y\n")
     assert err.startswith("spantap: no call is recorded: none came through")
+    assert "echo was given OPENAI_BASE_URL, OPENAI_API_BASE, " in err
+    assert "more variables. To try next: find out where it reads its base URL" in err
+
+
+def test_a_known_program_without_a_call_is_told_what_to_try(runs: Runs) -> None:
+    """What it was given, and the advice of its row, in one line."""
+    for name in ("codex", "cline"):
+        (runs.folder / name).write_text("#!/bin/sh\n")
+        (runs.folder / name).chmod(0o700)
+    path = f"{runs.folder}:{runs.environment['PATH']}"
+    err = runs.run("run", "--", "codex", PATH=path)[2].splitlines()[-1]
+    assert "codex was given -c openai_base_url=http://127.0.0.1:" in err
+    assert err.endswith(read_programs()["codex"].advice)
+    err = runs.run("run", "--", "cline", PATH=path)[2].splitlines()[-1]
+    assert "cline was given no variable that it reads" in err
+    assert runs.run("run", "--quiet", "--", "cline", PATH=path) == (0, "", "")
 
 
 def test_any_name_is_the_calls(runs: Runs) -> None:
@@ -398,6 +415,53 @@ def test_a_known_program_is_given_its_flag_unless_told_not_to(
     hints = [line for line in err.splitlines() if "--no-flags" in line]
     told = f"spantap: for codex: {' '.join(added)} (not with --no-flags)"
     assert hints == ([] if flags else [told])
+
+
+def test_a_program_behind_a_wrapper_is_given_its_flag(runs: Runs) -> None:
+    """Behind its own word; a shell's text takes none, and a line says so."""
+    program = runs.folder / "codex"
+    program.write_text('#!/bin/sh\nprintf "%s " "$@"\n')
+    (runs.folder / "ask").write_text('#!/bin/sh\nA=1 exec env B=2 codex "$@"\n')
+    for file in (program, runs.folder / "ask"):
+        file.chmod(0o700)
+    path = f"{runs.folder}:{runs.environment['PATH']}"
+    for command in (("env", "A=b", "timeout", "60", "codex"), ("ask",), ("sh", "ask")):
+        folder = str(runs.folder / command[-1]) if command[0] == "sh" else command[-1]
+        status, out, err = runs.run("run", "--", *command[:-1], folder, "e", "hi", PATH=path)
+        assert status == 0, err
+        assert re.fullmatch(r"-c openai_base_url=http://\S+/~run/codex~~\S+ e hi ", out)
+        assert f"spantap: for codex, which {command[0]} starts: -c openai_base_url=" in err
+    status, out, err = runs.run("run", "--", "sh", "-c", "codex e", PATH=path)
+    assert (status, out) == (0, "e ")
+    assert "which cannot be put into sh: start codex itself" in err
+
+
+def test_a_google_login_s_calls_go_to_google_with_any_upstream(runs: Runs) -> None:
+    """By a pass, though the runs' upstream takes all paths."""
+    for flags in ((), ("--upstream", "http://127.0.0.1:1")):
+        out = runs.python("print(os.environ['CODE_ASSIST_ENDPOINT'])", *flags)[1]
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/~run/[^/]+/~to/[\w-]+\n", out)
+
+
+def test_what_is_known_of_a_program_is_said_before(runs: Runs) -> None:
+    """``check`` with a command starts nothing, and looks at nothing else."""
+    program = runs.folder / "claude"
+    program.write_text("#!/bin/sh\nexit 7\n")
+    program.chmod(0o700)
+    path = f"{runs.folder}:{runs.environment['PATH']}"
+    status, out, _ = runs.run("check", "--", "nice", "claude", "-p", "x", PATH=path)
+    assert status == 0
+    assert "good  program: claude is Claude Code, which nice starts; the tests run version" in out
+    assert "good  variables: it reads ANTHROPIC_BASE_URL\n" in out
+    assert "      -> `spantap run` sets _CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL=1\n" in out
+    signed = {"ANTHROPIC_BEDROCK_BASE_URL": "https://b.example"}
+    assert "BEDROCK" not in runs.run("check", "--", "claude", PATH=path, **signed)[1]
+    assert not runs.store.exists()
+    status, out, _ = runs.run("check", "--", "nosuch-program")
+    assert (status, out.split()[:2]) == (1, ["bad", "program:"])
+    status, out, _ = runs.run("check", "--", "sh", "-c", "pi")
+    assert (status, "note  variables: it reads its base URL from no variable" in out) == (0, True)
+    assert "note  flags: flags cannot be put into sh" in out
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ from msgspec.structs import replace
 
 from codec.text.jsontext import decode_json
 from proxy.launches.bases import Bases
+from proxy.launches.programs import read_programs
+from proxy.launches.resolving import resolve
 from proxy.launches.tools import TOOLS, Changes, Start, find_tool
 
 if TYPE_CHECKING:
@@ -22,7 +24,7 @@ CHATGPT = "https://chatgpt.com/backend-api/codex"
 
 def start(folder: Path, *command: str, **environ: str) -> Start:
     """A command that is about to be started."""
-    return Start(command=command, environ=ENVIRON | environ, folder=folder)
+    return Start(arguments=command[1:], environ=ENVIRON | environ, folder=folder)
 
 
 def bases(**paths: str) -> Bases:
@@ -33,14 +35,16 @@ def bases(**paths: str) -> Bases:
 @pytest.mark.parametrize("program", ["python", "aider", "codex2", "/opt/codex/bin/x"])
 def test_other_programs_are_left_alone(program: str, tmp_path: Path) -> None:
     """By their name, whatever folder they are in."""
-    tool, it = find_tool([program]), start(tmp_path, program, "serve")
+    tool, it = find_tool(resolve([program], {}).name), start(tmp_path, program, "serve")
     assert (tool.find_urls(it), tool.adapt(it, bases())) == ({}, Changes())
 
 
 @pytest.mark.parametrize("program", TOOLS)
 def test_a_program_is_found_by_its_name(program: str) -> None:
     """Also by a path."""
-    assert find_tool([f"/usr/local/bin/{program}", "x"]) is TOOLS[program]
+    resolved = resolve([f"/usr/local/bin/{program}", "x"], {})
+    assert find_tool(resolved.name) is TOOLS[program]
+    assert resolved.program is read_programs()[program]
 
 
 FIRST_PARTY = "_CLAUDE_CODE_ASSUME_FIRST_PARTY_BASE_URL"
@@ -190,3 +194,33 @@ def test_ollama_serves_where_it_did(tmp_path: Path) -> None:
     adapt = TOOLS["ollama"].adapt
     assert adapt(start(tmp_path, "ollama", "serve"), bases()).variables == {"OLLAMA_HOST": None}
     assert adapt(start(tmp_path, "ollama", "run", "serve"), bases()) == Changes()
+
+
+DASHSCOPE = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+PROXY = "DASHSCOPE_PROXY_BASE_URL"
+
+
+@pytest.mark.parametrize(
+    ("asked", "environ", "is_set"),
+    [
+        (DASHSCOPE, {}, True),
+        ("https://coding.dashscope-intl.aliyuncs.com/v1", {}, True),
+        ("https://xdashscope.aliyuncs.com/v1", {}, False),
+        ("https://api.openai.com/v1", {}, False),
+        (DASHSCOPE, {PROXY: "https://mine.example"}, False),
+        (DASHSCOPE, {"OPENAI_BASE_URL": DASHSCOPE}, False),
+        ("", {}, False),
+    ],
+)
+def test_qwen_code_sends_to_dashscope_what_it_sends_there_itself(
+    asked: str, environ: dict[str, str], is_set: bool, tmp_path: Path
+) -> None:
+    """Where its calls go on to DashScope, and the user has not said otherwise."""
+    given = bases(OPENAI_BASE_URL="/~to/p") if asked else bases()
+    base = {"OPENAI_BASE_URL": f"{ROOT}/~to/p"}
+    it = replace(
+        start(tmp_path, "qwen", **(base | environ)),
+        set_urls={"OPENAI_BASE_URL": asked} if asked else {},
+    )
+    changes = TOOLS["qwen"].adapt(it, given)
+    assert changes.variables == ({PROXY: f"{ROOT}/~to/p"} if is_set else {})

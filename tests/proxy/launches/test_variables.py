@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proxy.launches.bases import Bases
 from proxy.launches.environment import fit_environment, look_around
-from proxy.launches.variables import read_variables
+from proxy.launches.variables import keep_fixed, read_variables
 from proxy.processes.launch_channel import Joined
 from proxy.upstream_entry import check_url
 
@@ -34,6 +34,7 @@ SET_WITHOUT_THE_CATALOGUE = {
     "OLLAMA_HOST": RUN,
     "GEMINI_API_BASE": f"{RUN}/v1beta",
     "OLLAMA_API_BASE": RUN,
+    "CODE_ASSIST_ENDPOINT": f"{RUN}/~to/<https://cloudcode-pa.googleapis.com>",
 }
 
 
@@ -41,7 +42,7 @@ def fit(
     environ: Mapping[str, str], *, has_catalogue: bool = False, ignores_urls: bool = False
 ) -> dict[str, str]:
     """What a launch sets where the proxy gives each base URL a path that names it."""
-    around = look_around({} if ignores_urls else environ, SERVE)
+    around = look_around(keep_fixed(environ) if ignores_urls else environ, SERVE)
     paths = {name: f"/~to/<{url}>" for name, url in around.wanted.items()}
     joined = Joined(
         pid=1, url=URL, paths=paths, stays=True, has_catalogue=has_catalogue, privacy=""
@@ -96,20 +97,45 @@ def test_what_is_not_set_leads_to_the_proxy() -> None:
 def test_what_is_set_stays_where_calls_go(name: str) -> None:
     """Each variable by itself; the two of OpenAI's are one."""
     url = "https://gateway.example/x/v1"
-    changed = {name} | ({"OPENAI_BASE_URL", "OPENAI_API_BASE"} if "OPENAI_" in name[:7] else set())
+    same = {"OPENAI_BASE_URL", "OPENAI_API_BASE"}
+    changed = {name} | (same if name in same else set())
     wanted = url.replace(".example", ".example:443") if name == "OLLAMA_HOST" else url
-    fitted = fit({name: url})
+    fitted = fit({name: url} | dict.fromkeys(ROWS[name].signed_unless[:1], "1"))
     assert {it for it, text in fitted.items() if text == f"{RUN}/~to/<{wanted}>"} == changed
     assert {it: fitted[it] for it in SET_WITHOUT_THE_CATALOGUE.keys() - changed} == {
         it: text for it, text in SET_WITHOUT_THE_CATALOGUE.items() if it not in changed
     }
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.path is None])
+@pytest.mark.parametrize(
+    "name", [n for n, row in ROWS.items() if row.path is None and not row.is_fixed]
+)
 def test_an_upstream_on_the_command_line_wins(name: str) -> None:
     """A variable that is set leads to the proxy, with the path that its base URL had."""
-    fitted = fit({name: "https://gateway.example/x/v1/"}, ignores_urls=True)
+    given = {name: "https://gateway.example/x/v1/"}
+    fitted = fit(given | dict.fromkeys(ROWS[name].signed_unless[:1], "1"), ignores_urls=True)
     assert fitted == SET_WITHOUT_THE_CATALOGUE | {name: f"{RUN}/x/v1"}
+
+
+def test_a_google_login_s_credentials_go_to_google_or_where_the_user_says() -> None:
+    """Also where another upstream takes all paths, by a setting or on the command line."""
+    name = "CODE_ASSIST_ENDPOINT"
+    google = f"{RUN}/~to/<https://cloudcode-pa.googleapis.com>"
+    for ignores_urls in (False, True):
+        assert fit({}, ignores_urls=ignores_urls)[name] == google
+        mine = fit({name: "https://mine.example"}, ignores_urls=ignores_urls)
+        assert mine[name] == f"{RUN}/~to/<https://mine.example>"
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.signed_unless])
+def test_a_base_url_of_signed_calls_stays(name: str) -> None:
+    """Their signature holds for one host, so a proxy would break them; it is told."""
+    given = {name: "https://gateway.example"}
+    assert name not in fit(given)
+    assert name not in fit(given, ignores_urls=True)
+    assert "signed" in look_around(given, SERVE).unusable[name]
+    for variable in ROWS[name].signed_unless:
+        assert name in fit(given | {variable: "1"})
 
 
 @pytest.mark.parametrize("said", ["http://[gateway", "gateway.example:80/v1", "gateway"])

@@ -1,0 +1,67 @@
+"""What ``spantap run`` says of a command that ended without a recorded call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.launches.variables import read_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from proxy.launches.resolving import Resolved
+
+MAX_NAMED = 4
+"""How many variables and hosts are named: the sentence fits in a few lines of a terminal."""
+
+_ANY_OTHER = "find out where it reads its base URL; `spantap help run` lists the variables"
+
+
+class NoCall(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a command that made no call.
+
+    Attributes:
+        program: its name.
+        given: what it was given: variables, or flags.
+        hosts: hosts that it reached otherwise, where somebody has seen them.
+        advice: what to try next.
+    """
+
+    program: str
+    given: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    advice: str = _ANY_OTHER
+
+    @classmethod
+    def of(cls, resolved: Resolved, fitted: Iterable[str], summary: str) -> NoCall:
+        """Build it of a command, the variables that were set for it, and what else was changed."""
+        variables = {row.name for row in read_variables()}
+        program, fitted = resolved.program, tuple(name for name in fitted if name in variables)
+        if program is None:
+            return cls(program=resolved.name, given=fitted)
+        read = tuple(name for name in program.reads if name in fitted)
+        given = (*read, summary) if summary else read
+        return cls(program=resolved.name, given=given, advice=program.advice)
+
+    def describe(self) -> str:
+        """Say it in one line."""
+        words = "no call is recorded: none came through, or sampling left it out. "
+        given = _name(self.given, "variables") if self.given else "no variable that it reads"
+        words += f"{self.program} was given {given}. "
+        if self.hosts:
+            words += f"It reached {_name(self.hosts, 'hosts')} past spantap. "
+        return f"{words}To try next: {self.advice}"
+
+
+def _name(names: tuple[str, ...], kind: str) -> str:
+    """Name some of them.
+
+    >>> _name(("a", "b"), "hosts"), _name(("a", "b", "c", "d", "e", "f"), "hosts")
+    ('a and b', 'a, b, c, d and 2 more hosts')
+    """
+    *before, last = names[:MAX_NAMED]
+    if rest := len(names) - MAX_NAMED if len(names) > MAX_NAMED else 0:
+        before, last = [*before, last], f"{rest} more {kind}"
+    return f"{', '.join(before)} and {last}" if before else last
