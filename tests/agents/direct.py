@@ -1,4 +1,4 @@
-"""Commands where ``api.anthropic.com`` is a stub on this machine; what arrives there is noted.
+"""Commands where providers' hosts are a stub on this machine; what arrives there is noted.
 
 ``python -m tests.agents.direct PLAN`` is started by root in a mount and a network namespace
 (``unshare -m -n``), whose hosts file it replaces: nothing leaves the machine, and nobody else sees
@@ -12,30 +12,53 @@ import os
 import ssl
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
 
+from codec.apis.table import find_api
 from proxy.demo.upstream import Pace, create_demo_upstream
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
-__all__ = ("HOST", "Arrived", "Plan", "Started")
+    from codec.text.jsontext import JsonObject
 
-HOST = "api.anthropic.com"
+__all__ = ("HOSTS", "Arrived", "Plan", "Started")
+
+HOSTS = (
+    *("api.anthropic.com", "api.openai.com", "dashscope.aliyuncs.com", "api.moonshot.ai"),
+    *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "api.x.ai"),
+    *("oauth2.googleapis.com", "www.googleapis.com"),
+)
+
+LOGIN: dict[str, JsonObject] = {
+    "/tokeninfo": {"expires_in": 3600, "email": "a@example.com", "scope": "email"},
+    "/oauth2/v2/userinfo": {"email": "a@example.com"},
+    "/v1internal:loadCodeAssist": {
+        "currentTier": {"id": "standard-tier"},
+        "cloudaicompanionProject": "project-1",
+    },
+    "/v1internal:listExperiments": {},
+    "/v1internal:retrieveUserQuota": {},
+    "/v1internal:fetchAdminControls": {},
+    "/v1internal:recordCodeAssistMetrics": {},
+}
+"""Answers, by path, of which a Google login consists."""
 
 COMMAND_SECONDS = 90.0
 
 
 class Started(msgspec.Struct, frozen=True):
-    """A command, and all of its environment."""
+    """A command, all of its environment, and files that are written before, by path."""
 
     command: list[str]
     environment: dict[str, str]
     folder: str
+    files: dict[str, str]
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -57,6 +80,7 @@ class Plan(msgspec.Struct, frozen=True):
 class Arrived(msgspec.Struct, frozen=True):
     """A call as it arrived: its headers in their order, in the letters that they came in."""
 
+    host: str
     target: str
     headers: list[tuple[str, str]]
     body: bytes
@@ -68,13 +92,15 @@ async def run_plan(plan: Plan) -> None:
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method == "POST" and request.path == "/v1/messages":
+        if find_api(request.method, request.path) is not None:
             headers = [(name.decode(), value.decode()) for name, value in request.raw_headers]
-            arrived.append(Arrived(request.path_qs, headers, await request.read()))
+            arrived.append(Arrived(request.host, request.path_qs, headers, await request.read()))
         return await handler(request)
 
     app = create_demo_upstream(pace=Pace(first_seconds=0, chunk_seconds=0.001), dialect="openai")
     app.middlewares.append(note)
+    for path, told in LOGIN.items():
+        app.router.add_route("*", path, partial(_tell, told))
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -83,6 +109,8 @@ async def run_plan(plan: Plan) -> None:
     noted: list[list[Arrived]] = []
     for one in plan.commands:
         arrived.clear()
+        for name, text in one.files.items():
+            Path(name).write_text(text, encoding="utf-8")  # noqa: ASYNC240
         process = await asyncio.create_subprocess_exec(
             *one.command, env=one.environment, cwd=one.folder, stdin=subprocess.DEVNULL
         )
@@ -92,6 +120,10 @@ async def run_plan(plan: Plan) -> None:
         noted.append([*arrived])
     await runner.cleanup()
     Path(plan.noted).write_bytes(msgspec.json.encode(noted))  # noqa: ASYNC240
+
+
+async def _tell(told: JsonObject, _: web.Request) -> web.StreamResponse:
+    return web.json_response(told)
 
 
 def main(path: str) -> None:

@@ -22,6 +22,7 @@ __all__ = (
     "read_codex",
     "read_copilot",
     "read_gemini",
+    "read_kimi",
     "read_opencode",
     "read_pi",
     "read_qwen",
@@ -136,6 +137,25 @@ def read_copilot(home: Path, _: str) -> History:
         for data in begun
     ]
     return History(tools, [data["apiCallId"] for data in answers])
+
+
+def read_kimi(home: Path, _: str) -> History:
+    """A session of kimi-code, whose results may have a note behind them."""
+    lines = _read_lines(home, ".kimi-code/sessions/*/*/agents/main/wire.jsonl")
+    events = [line["event"] for line in lines if line["type"] == "context.append_loop_event"]
+    told = {
+        event["toolCallId"]: event["result"] for event in events if event["type"] == "tool.result"
+    }
+    results = {
+        call: "\n".join(result[name] for name in ("output", "note") if name in result)
+        for call, result in told.items()
+    }
+    tools = [
+        Node.of_tool(event["name"], event["args"], results[event["toolCallId"]])
+        for event in events
+        if event["type"] == "tool.call"
+    ]
+    return History(tools, [event["messageId"] for event in events if event["type"] == "step.end"])
 
 
 def read_pi(home: Path, _: str) -> History:

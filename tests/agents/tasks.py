@@ -18,6 +18,7 @@ from tests.agents.histories import (
     read_codex,
     read_copilot,
     read_gemini,
+    read_kimi,
     read_opencode,
     read_pi,
     read_qwen,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.agents.histories import History
 
-__all__ = ("AFTER", "BEFORE", "NOTES", "TASKS", "Report", "Task")
+__all__ = ("AFTER", "BEFORE", "GROK", "NOTES", "TASKS", "Report", "Task")
 
 NOTES = "notes.txt"
 BEFORE, AFTER = "The boat is called Lotte.\n", "The boat is called Emma.\n"
@@ -161,6 +162,11 @@ def _read_pi(printed: str) -> Report:
     prompt = sum(usage["input"] + usage["cacheRead"] for usage in used)
     text = "".join(part.get("text", "") for part in answers[-1]["content"])
     return Report(text, (prompt, sum(usage["output"] for usage in used)))
+
+
+def _read_kimi(printed: str) -> Report:
+    said = [*map(decode_json_object, printed.splitlines())]
+    return Report([one["content"] for one in said if "content" in one][-2])
 
 
 def _read_cline(printed: str) -> Report:
@@ -308,6 +314,18 @@ TASKS = (
         remember=read_pi,
     ),
     Task(
+        agent="kimi",
+        command='$RUN kimi -p "$QUESTION" --output-format stream-json',
+        variables={"KIMI_MODEL_NAME": MODEL, "KIMI_MODEL_API_KEY": "k"},
+        steps=[
+            ("Read", {"path": NOTES}),
+            ("Edit", {"path": NOTES, "old_string": "Lotte", "new_string": "Emma"}),
+        ],
+        span_name="ChatCompletion",
+        read=_read_kimi,
+        remember=read_kimi,
+    ),
+    Task(
         agent="aider",
         command=f"$RUN aider --model openai/{MODEL} --no-git --no-pretty --yes-always"
         f' --auto-test --test-cmd "grep Emma {NOTES}" --message "$QUESTION" {NOTES}',
@@ -317,3 +335,18 @@ TASKS = (
     ),
 )
 """aider has no tools: its model writes files, and hears of tests that fail."""
+
+GROK = Task(
+    agent="grok",
+    command=f'$RUN grok -p "$QUESTION" -m {MODEL} --always-approve --output-format json',
+    variables={"XAI_API_KEY": "k"},
+    steps=[
+        ("read_file", {"target_file": f"{_HERE}/{NOTES}"}),
+        (
+            "search_replace",
+            {"file_path": f"{_HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
+        ),
+    ],
+    span_name="ChatCompletion",
+)
+"""xAI's grok has a test by itself: it asks for titles with a tool, and leaves its last call."""

@@ -1,105 +1,167 @@
-"""Claude Code by ``spantap run`` and without it: Anthropic is sent the same.
+"""Coding agents by ``spantap run`` and without it: their provider is sent the same.
 
-``make agents`` installs it. Where it is run as root, in namespaces of its own, its provider's host
-is a stub (:mod:`tests.agents.direct`).
+``make agents`` installs them. Where it is run as root, in namespaces of their own, the providers'
+hosts are a stub (:mod:`tests.agents.direct`).
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 import trustme
 
 from codec.text.jsontext import decode_json_object
+from proxy.demo.script import MODEL
 from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
-from tests.agents.direct import HOST, Arrived, Plan, Started
-from tests.agents.quiet import keep_quiet
-from tests.agents.tasks import BEFORE, NOTES
+from tests.agents.direct import HOSTS, Arrived, Plan, Started
+from tests.agents.quiet import GEMINI_SETTINGS, keep_quiet
+from tests.agents.tasks import BEFORE, NOTES, TASKS
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
-from tests.lanes import find_node_packages
+from tests.lanes import find_agents
 
-MODEL = "claude-sonnet-4-5"
+if TYPE_CHECKING:
+    from tests.agents.tasks import Task
+
 BILLING = "x-anthropic-billing-header:"
 
 OURS = {"connection", "traceparent"}
 """A header of this hop alone, and the one that spantap adds."""
 
-HOME = re.compile("home [0-9]")
+MASKED_HEADS = re.compile(
+    r"content-length|accept-encoding|.*(?:session|request|thread|window|prompt|turn)[-_]?(?:id|metadata)|"
+    r"x-stainless-timeout|x-claude-code-prev-tool-durations",
+    re.IGNORECASE,
+)
+"""Heads whose values are ids, lengths and times; their names are compared. Node and Bun offer
+brotli only over TLS."""
 
-VALUES = {"anthropic-beta", "anthropic-version", "accept", "accept-encoding", "content-type"}
-"""Headers whose values are compared; others have ids, lengths and times."""
+MASKED = (
+    (r"home [0-9]", "HOME"),
+    (r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "UUID"),
+    (rf"{BILLING}.*", BILLING),
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?", "TIME"),
+    (r"\b1\d{12}\b", "TIME"),
+    (r'(?<="device_id":")[0-9a-f]+', "DEVICE"),  # of Claude Code
+    (r"\b(?:fc|msg|call|toolu|rs|resp)_[0-9a-f]{16,}", "ID"),
+    (r"(?<=Chunk ID: )\w+|(?<=Wall time: )[0-9.]+", "MASKED"),  # of Codex's tool
+    # qwen-code offers this only with a base URL of Alibaba's own: docs/quickstarts/qwen-code.md
+    (r'\n- "web_search": "[^\n]*', ""),
+)
+"""What differs in the texts of two direct runs, too."""
+
+_MASKS = [(re.compile(pattern, re.DOTALL), word) for pattern, word in MASKED]
+
+AGENTS = {task.agent: task for task in TASKS}
+DASHSCOPE = {"OPENAI_BASE_URL": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
+LOGIN = {
+    ".gemini/settings.json": json.dumps(
+        GEMINI_SETTINGS | {"security": {"auth": {"selectedType": "oauth-personal"}}}
+    ),
+    ".gemini/oauth_creds.json": json.dumps(
+        {
+            "access_token": "canary",
+            "refresh_token": "canary",
+            "token_type": "Bearer",
+            "expiry_date": 4_000_000_000_000,
+        }
+    ),
+    ".gemini/google_accounts.json": json.dumps({"active": "a@example.com", "old": []}),
+}
+"""A Google login of gemini-cli's, which nobody has made."""
+
+WAYS = {
+    "gemini with a login": replace(AGENTS["gemini"], variables={}, files=LOGIN),
+    "claude": AGENTS["claude"],
+    "codex": AGENTS["codex"],
+    "gemini": AGENTS["gemini"],
+    "qwen": replace(
+        AGENTS["qwen"],
+        variables=AGENTS["qwen"].variables | {"OPENAI_BASE_URL": "https://api.openai.com/v1"},
+    ),
+    "qwen at DashScope": replace(AGENTS["qwen"], variables=AGENTS["qwen"].variables | DASHSCOPE),
+}
 
 
-def shape(value: Any) -> Any:
-    """A JSON value with its members in their order, and of its texts and numbers the kind."""
+UNORDERED = {"client_metadata"}
+"""Members of Codex's whose own members come in any order."""
+
+
+LOST = {"qwen": {"prompt_cache_key"}}
+"""Members of a body that a base URL takes away: docs/quickstarts/qwen-code.md."""
+
+
+def mask(value: Any) -> Any:
+    """A JSON value with its members in their order, and without ids and times."""
     if isinstance(value, dict):
-        return [(name, shape(member)) for name, member in value.items()]
+        return [
+            (name, sorted(mask(member)) if name in UNORDERED else mask(member))
+            for name, member in value.items()
+        ]
     if isinstance(value, list):
-        return [shape(one) for one in value]
-    return type(value).__name__
+        return [mask(one) for one in value]
+    if isinstance(value, float):
+        return "TIME"
+    if isinstance(value, str):
+        for pattern, word in _MASKS:
+            value = pattern.sub(word, value)
+    return value
 
 
-def shape_call(arrived: Arrived) -> dict[str, Any]:
-    """What is to be the same: heads, betas, members, system blocks with their marks, tools."""
-    body = decode_json_object(arrived.body)
-    system = body["system"]
+def mask_call(arrived: Arrived) -> dict[str, Any]:
+    """What is to be the same: heads in their order, members, system blocks with marks, tools."""
     return {
+        "host": arrived.host,
         "target": arrived.target,
         "heads": [
-            (name, value if name.lower() in VALUES else "")
+            (name, "" if MASKED_HEADS.fullmatch(name) else mask(value))
             for name, value in arrived.headers
             if name.lower() not in OURS
         ],
-        "members": [*body],
-        "model": body["model"],
-        "system": [(one["type"], [*one], one.get("cache_control")) for one in system],
-        "is billed": system[0]["text"].startswith(BILLING),
-        "prompt": [
-            HOME.sub("home", one["text"]) for one in system if not one["text"].startswith(BILLING)
-        ],
-        "tools": [tool["name"] for tool in body.get("tools", [])],
-        "messages": shape(body["messages"]),
-        "others": {
-            name: shape(body[name])
-            for name in body.keys() - {"messages", "system", "tools", "model"}
-        },
+        "body": mask(decode_json_object(arrived.body)),
     }
 
 
-def plan_run(folder: Path, *commands: list[str], **variables: str) -> list[list[Arrived]]:
-    """Run Claude Code by each of some commands, in namespaces; what arrived of each."""
+def run_ways(folder: Path, task: Task, *ways: str) -> list[list[Arrived]]:
+    """Run an agent's task in some ways (``$RUN``), in namespaces; what arrived of each."""
     if os.geteuid() != 0 or not all(map(shutil.which, ("unshare", "mount", "ip"))):
         pytest.skip("namespaces want root, unshare, mount and ip")
-    programs = find_node_packages("agents") / ".bin"
+    programs = find_agents(task.agent)
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.pem")
-    server = authority.issue_cert(HOST)
+    server = authority.issue_cert(*HOSTS)
     server.private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
-    (folder / "hosts").write_text(f"127.0.0.1 localhost {HOST}\n")
+    (folder / "hosts").write_text(f"127.0.0.1 localhost {' '.join(HOSTS)}\n")
     (folder / "resolver").write_text("nameserver 127.0.0.1\noptions attempts:1 timeout:1\n")
-    task = folder / "task"
-    task.mkdir()
-    (task / NOTES).write_text(BEFORE)
+    place = folder / "task"
+    place.mkdir()
     started = []
-    for number, command in enumerate(commands):
-        environment = clean_environment() | keep_quiet(folder / f"home {number}") | variables
+    for number, way in enumerate(ways):
+        home = folder / f"home {number}"
+        environment = clean_environment() | keep_quiet(home) | task.variables
         environment |= {
-            "ANTHROPIC_API_KEY": "k",
-            "PATH": os.pathsep.join([str(programs), environment["PATH"]]),
+            "PATH": os.pathsep.join([*map(str, programs), environment["PATH"]]),
             "NODE_EXTRA_CA_CERTS": str(folder / "ca.pem"),
             "SSL_CERT_FILE": str(folder / "ca.pem"),
+            "QUESTION": task.question(place),
+            "RUN": way,
         }
-        started.append(Started(command, environment, str(task)))
+        files = {str(home / name): text for name, text in task.files.items()}
+        for file in files:
+            Path(file).parent.mkdir(parents=True, exist_ok=True)
+        files[str(place / NOTES)] = BEFORE
+        started.append(Started(["sh", "-c", task.command], environment, str(place), files))
     plan = Plan(
         certificate=str(folder / "server.pem"),
         hosts=str(folder / "hosts"),
@@ -117,36 +179,49 @@ def plan_run(folder: Path, *commands: list[str], **variables: str) -> list[list[
         cwd=Path(__file__).parents[2],
         capture_output=True,
         check=False,
-        timeout=200,
+        timeout=250,
     )
-    assert ran.returncode == 0, (ran.stdout + ran.stderr).decode()
+    said = (ran.stdout + ran.stderr).decode()
+    print(said)  # what agents and spantap say, if the test fails
+    assert ran.returncode == 0, said
     return msgspec.json.decode((folder / "noted.json").read_bytes(), type=list[list[Arrived]])
 
 
-def read_metadata(store: Path) -> list[dict[str, Any]]:
-    """The metadata of all spans that were recorded."""
+def read_spans(store: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The name and the metadata of all spans that were recorded."""
     with open_calls(store).all_rows() as reader:
         spans = [decode_spans(one.span)[0] for one in reader.newest(20)]
-    return [decode_json_object(span.attributes["metadata"]) for span in spans]
-
-
-def ask(task: Path) -> list[str]:
-    """Claude Code with a task of two calls: it reads a file, and says what is in it."""
-    question = f'Read the notes.\ncall Read {{"file_path": "{task / NOTES}"}}\nAnd then tell me.'
-    return ["claude", "-p", question, "--model", MODEL, "--output-format", "json"]
+    return [(span.name, decode_json_object(span.attributes["metadata"])) for span in spans]
 
 
 @pytest.mark.timeout(300)
-def test_claude_code_sends_through_spantap_what_it_sends_itself(tmp_path: Path) -> None:
-    """Heads in their order, betas, members, system blocks with marks, tools; all is recorded."""
-    told = ask(tmp_path / "task")
-    store = tmp_path / "traces.db"
-    direct, tapped = plan_run(tmp_path, told, [PROGRAM, "run", "--store", str(store), "--", *told])
-    assert len(direct) == len(tapped) >= 2
-    for one, other in zip(map(shape_call, direct), map(shape_call, tapped), strict=True):
+@pytest.mark.parametrize("way", WAYS)
+def test_an_agent_sends_through_spantap_what_it_sends_itself(way: str, tmp_path: Path) -> None:
+    """To the same host: heads in their order, members, system blocks with marks, tools."""
+    task, store = WAYS[way], tmp_path / "traces.db"
+    direct, tapped = run_ways(tmp_path, task, "", f"{PROGRAM} run --store {store} --")
+    assert len(direct) == len(tapped) >= task.turns
+    for one, other in zip(map(mask_call, direct), map(mask_call, tapped), strict=True):
+        lost = [member for member in one["body"] if member[0] in LOST.get(way, ())]
+        assert {name for name, _ in lost} == LOST.get(way, set())
+        one["body"] = [member for member in one["body"] if member not in lost]
         assert other == one
-        assert one["is billed"], "else the next lines say nothing"
-    metadata = read_metadata(store)
-    assert [one["usage"].get("prompt_changes") for one in metadata if "usage" in one] == [None]
-    changed = [one.get("conversation", {}).get("system_changed") for one in metadata]
-    assert changed == [None] * len(changed)
+    spans = read_spans(store)
+    metadata = [one for _, one in spans]
+    assert [name for name, _ in spans].count(task.span_name) == len(tapped)
+    if way == "claude":
+        assert BILLING.encode() in direct[0].body, "else the next lines say nothing"
+        assert {one["usage"].get("prompt_changes") for one in metadata if "usage" in one} == {None}
+        changed = [one.get("conversation", {}).get("system_changed") for one in metadata]
+        assert changed == [None] * len(changed)
+    if way == "qwen at DashScope":
+        assert "x-dashscope-cachecontrol" in dict(tapped[0].headers), "else it proves nothing"
+
+
+@pytest.mark.timeout(300)
+def test_qwen_code_calls_the_same_host_where_none_is_named(tmp_path: Path) -> None:
+    """Its own base URL, by a key alone."""
+    task, store = AGENTS["qwen"], tmp_path / "traces.db"
+    direct, tapped = run_ways(tmp_path, task, "", f"{PROGRAM} run --store {store} --")
+    assert {one.host for one in direct} == {one.host for one in tapped}
+    assert MODEL.encode() in tapped[0].body

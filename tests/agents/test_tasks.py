@@ -14,7 +14,7 @@ import pytest
 from codec.apis.table import find_api
 from proxy.demo.script import MAX_QUOTED_CHARACTERS, write_script
 from tests.agents.quiet import keep_quiet
-from tests.agents.tasks import AFTER, BEFORE, NOTES, TASKS, Task
+from tests.agents.tasks import AFTER, BEFORE, GROK, NOTES, TASKS, Task
 from tests.docs.provider import running_provider
 from tests.docs.reader import read_calls, run
 from tests.e2e.processes import clean_environment
@@ -104,6 +104,33 @@ async def test_an_agent_does_a_task(task: Task, tmp_path: Path) -> None:
     if report.tokens is not None:
         prompts, answers = zip(*map(tokens_of, turns), strict=True)
         assert report.tokens == (sum(prompts), sum(answers))
+
+
+async def test_xai_s_grok_does_a_task(tmp_path: Path) -> None:
+    """Its calls are seen with a key alone; what it leaves at its end is no failure of ours."""
+    home, folder, store = tmp_path / "home", tmp_path / "task", tmp_path / "traces.db"
+    folder.mkdir()
+    (folder / NOTES).write_text(BEFORE, encoding="utf-8")
+    environment = clean_environment() | keep_quiet(home) | GROK.variables
+    async with running_provider("openai") as provider:
+        environment |= {
+            "PATH": os.pathsep.join([*map(str, find_agents("grok")), environment["PATH"]]),
+            "QUESTION": GROK.question(folder),
+            "RUN": RUN.format(upstream=provider.url, store=store, name="grok"),
+        }
+        await run(GROK.command, folder, environment)
+    assert (folder / NOTES).read_text(encoding="utf-8") == AFTER
+    calls = await asyncio.to_thread(read_calls, store, len(provider.arrivals))
+    turns = [
+        call
+        for call in calls
+        if (call.span.name, call.summary.outcome) == (GROK.span_name, "completed")
+    ]
+    assert len(turns) == GROK.turns
+    called = [
+        one for call in turns for message in call.output_messages for one in message.tool_calls
+    ]
+    assert [(one.name, read_arguments(one.arguments)) for one in called] == GROK.calls(folder)
 
 
 def count_spans(task: Task) -> int:
