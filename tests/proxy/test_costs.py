@@ -16,6 +16,7 @@ from codec.text.jsontext import decode_json_object
 from codec.usage import Usage
 from proxy.commands.check.costs import check_costs
 from proxy.commands.launch_summary import print_summary
+from proxy.commands.no_call import NoCall
 from proxy.commands.stats import StatsOptions, run_stats
 from proxy.reading.costs import MAX_GAPS, count_days, describe_list, explain_gap, explain_gaps
 from proxy.settings.settings import Settings
@@ -209,7 +210,7 @@ def test_a_store_from_before_shows_what_it_has(store: Path) -> None:
 def test_a_launch_ends_with_its_sums(store: Path) -> None:
     """Calls, errors, tokens, cost, what was saved, failed tools; and why a cost is unknown."""
     err = io.StringIO()
-    print_summary(store, LAUNCH, None, err)
+    print_summary(store, LAUNCH, None, err, NoCall(program="python"))
     lines = Text.from_ansi(err.getvalue()).plain.splitlines()
     assert [line for line in lines if line.startswith("  ")] == [
         "  calls   5, 1 failed",
