@@ -141,13 +141,14 @@ def _add_traces(command: CommandParser) -> None:
 
     command.takes_words = True
     command.usage = (
-        "%(prog)s [FLAG ...] [WORD ...]\n       %(prog)s [FLAG ...] show ID|run:N|conversation:N"
+        "%(prog)s [FLAG ...] [WORD ...]\n"
+        "       %(prog)s [FLAG ...] show ID|run:N|run:NAME|conversation:N"
     )
     command.description = (
         "List the newest calls, or those that fit a filter: all of its words must hold. Show one in"
         " full by the beginning of its span id, its trace id or the provider's request id, or the"
-        " newest by `show last`; an agent's run as a tree by `show run:N`; or a conversation by"
-        " its turns by `show conversation:N`."
+        " newest by `show last`; an agent's run as a tree by `show run:N`, the newest"
+        " of a launch by `show run:NAME`; or a conversation by its turns by `show conversation:N`."
     )
     add = command.add_argument
     add("--since", metavar="TIME", help="calls since then: 2h, 14:03, today, 2026-01-31")

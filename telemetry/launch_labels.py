@@ -49,6 +49,24 @@ def read_name(label: str) -> str:
     return unquote(text, errors="replace")[:MAX_NAME_CHARS]
 
 
+def find_name(label: object) -> str | None:
+    """Find the name in the launch column of a row; ``None`` if it has none, or a disk damaged it.
+
+    >>> find_name("app.py~~4f2a")
+    'app.py'
+    """
+    return read_name(label) or None if isinstance(label, str) else None
+
+
+def write_title(label: object, words: str | None) -> str | None:
+    """Write the name of a launch before what the user asked; each may be absent.
+
+    >>> write_title("app.py~~4f2a", "Fix it")
+    'app.py · Fix it'
+    """
+    return " · ".join(one for one in (find_name(label), words) if one) or None
+
+
 def clean_label(label: str) -> str:
     """Build the label that is meant; empty if it has no name."""
     number = label.partition(_NUMBER_MARK)[2]

@@ -19,6 +19,7 @@ from proxy.reading.record import encode_line
 from proxy.reading.spent_time import measure_time
 from proxy.reading.turns import MAX_TURN_ROWS, build_conversation_record, read_turns
 from telemetry.facts import ID_DIGITS, MAX_PREVIEW_CHARS, tell_what
+from telemetry.launch_labels import find_name
 from telemetry.reading.calls import make_clock
 from telemetry.store.calls import is_call
 
@@ -96,11 +97,10 @@ def _head_lines(
     others: Sequence[SpanSummary],
     zone: tzinfo | None,
 ) -> Iterator[Line]:
-    client = f"  {sums.client}" if sums.client else ""
-    yield (
-        0,
-        Text(f"conversation {sums.number}", style="bold").append(escape_line(client), "not bold"),
-    )
+    head = Text(f"conversation {sums.number}", style="bold")
+    for name in filter(None, (find_name(sums.launch), sums.client)):
+        head.append(f"  {escape_line(name)}", "not bold")
+    yield 0, head
     if sums.preview is not None:
         yield fact_line("asked", sums.preview)
     began, ended = local_time(sums.start_ns, zone), local_time(sums.end_ns, zone)

@@ -15,10 +15,11 @@ from proxy.commands.runs import describe_ending
 from proxy.commands.sums_lines import sums_lines, write_longest, write_times
 from proxy.commands.table import Column, cell, print_rows
 from proxy.escape import escape_line
-from proxy.reading.run_record import find_preview, find_times
+from proxy.reading.run_record import find_launch, find_preview, find_times
 from proxy.reading.run_tree import MAX_DEPTH, count_too_deep
 from proxy.reading.spent_time import measure_time
 from telemetry.facts import NO_COLUMNS
+from telemetry.launch_labels import find_name
 from telemetry.reading.runs import MAX_TREE_ROWS
 from telemetry.store.calls import is_call
 
@@ -77,6 +78,8 @@ def print_run(
 
 def _head_lines(sums: RunSums, nodes: Sequence[Node], ended_by: str | None) -> Iterator[Line]:
     head = Text(f"run {sums.run}", style="bold")
+    if (launch := find_name(find_launch(sums))) is not None:
+        head.append(f"  {escape_line(launch)}", "not bold")
     head.append("  ").append_text(describe_ending(sums, ended_by))
     yield 0, head
     if (preview := find_preview(sums)) is not None:

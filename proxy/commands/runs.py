@@ -14,7 +14,8 @@ from proxy.commands.amounts import format_cost, format_duration, local_time
 from proxy.commands.table import Column, cell, find_title, print_rows
 from proxy.escape import escape_line
 from proxy.reading.record import encode_line
-from proxy.reading.run_record import build_run_record, find_ending, find_preview, find_times
+from proxy.reading.run_record import build_run_record, find_ending, find_times
+from proxy.reading.run_record import find_title as find_run_title
 from telemetry.facts import MAX_PREVIEW_CHARS
 
 if TYPE_CHECKING:
@@ -117,9 +118,9 @@ def _row(sums: RunSums, ended_by: str | None, zone: tzinfo | None) -> Iterator[T
 
 
 def _describe_question(sums: RunSums) -> Text:
-    """Write the question, after an arrow if another agent asked it."""
+    """Write launch and question, after an arrow if another agent asked it."""
     is_sub_agent = sums.agent is not None and sums.agent.columns.parent_span_id is not None
-    asked = cell(find_preview(sums), MAX_PREVIEW_CHARS)
+    asked = cell(find_run_title(sums), MAX_PREVIEW_CHARS)
     return Text("↳ ").append_text(asked) if is_sub_agent else asked
 
 

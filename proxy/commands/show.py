@@ -9,6 +9,8 @@ than one.
 from __future__ import annotations
 
 import re
+import shlex
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -61,7 +63,8 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
     Args:
         store: the store's file.
         call_id: the beginning of a span id, a trace id or the provider's request id, or
-            :data:`LAST`; or ``run:`` or ``conversation:`` and a number.
+            :data:`LAST`; or ``run:`` or ``conversation:`` and a number; or ``run:`` and the name
+            of a launch, for its newest run.
         options: how to show it.
         out: for the call.
         err: for everything else.
@@ -80,6 +83,8 @@ def run_show(store: Path, call_id: str, options: ShowOptions, *, out: TextIO, er
                     hint = "`--runs` lists them" if kind == "run" else _NO_CONVERSATION
                     return command.refuse(f"there is no {kind} {number}. {hint}.")
                 return 0
+            if _OF_LAUNCH.match(call_id) and not options.raw:
+                return _show_launch(reader, call_id, open_console(out), options, command)
             found = [*reader.newest(1)] if call_id == LAST else reader.find(call_id)
             console = open_console(out)
             if found and show_found(
@@ -154,6 +159,12 @@ def refuse_several(found: Sequence[StoredSpan], words: str, command: StoreComman
 _NAME: Final = re.compile(r"(run|conversation):([0-9]{1,18})", re.ASCII | re.IGNORECASE)
 """How a run or a conversation is named."""
 
+_OF_LAUNCH: Final = re.compile(r"(run|launch):", re.IGNORECASE)
+"""How the newest run of a launch is named: by a condition, in which the name may have a star."""
+
+MAX_LAUNCH_RUNS: Final = 100
+"""The most runs of a launch among which the newest is looked for that is no sub-agent's."""
+
 _NO_CONVERSATION: Final = "`spantap stats --by conversation` lists them"
 
 
@@ -197,6 +208,34 @@ def _show_run(reader: Calls, run: int, console: Console, *, as_json: bool) -> bo
     with paging(console):
         print_run(console, sums, nodes, metadata, ended_by=ended_by, caller=caller)
     return True
+
+
+def _show_launch(
+    reader: Calls, word: str, console: Console, options: ShowOptions, command: StoreCommand
+) -> int:
+    """Show the newest run that a condition chooses, sub-agents apart; return the exit status.
+
+    Raises:
+        FilterError: the condition is wrong.
+        StoreError: the store cannot be read.
+    """
+    from proxy.reading.chosen_calls import read_filter  # noqa: PLC0415 - no other page needs it
+
+    _, _, name = word.partition(":")
+    quoted = word if re.fullmatch(r"\S+", word) or '"' in word else f'{word[: -len(name)]}"{name}"'
+    runs = reader.that(read_filter([quoted], None, time.time_ns()).where()).runs(MAX_LAUNCH_RUNS)
+    if not runs:
+        return command.refuse(f"no run of an agent fits {word}. `--runs` lists all runs.")
+    # The tree of an agent has its sub-agents.
+    agents = [one for one in runs if one.agent is None or not one.agent.columns.parent_span_id]
+    newest = (agents or runs)[0].run
+    _show_run(reader, newest, console, as_json=options.as_json)
+    if len(agents) > 1 and not options.as_json:
+        command.tell(
+            f"this is run {newest}, the newest; `spantap traces --runs {shlex.quote(quoted)}`"
+            " lists all."
+        )
+    return 0
 
 
 def _show_conversation(reader: Calls, number: int, console: Console, *, as_json: bool) -> bool:

@@ -1,7 +1,8 @@
 """``spantap stats --by conversation`` and ``--by run``: what each comes to, the dearest first.
 
 Only the calls that fit the filter are summed up, of a run without its sub-agents. A title is the
-first question that the user asked. Calls that are in none have a row together.
+name of the launch and the first question that the user asked. Calls that are in none have a row
+together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from proxy.commands.table import Column, cell, print_rows
 from proxy.reading.record import encode_line, format_time
 from proxy.reading.sum_members import build_sums
 from telemetry.facts import MAX_PREVIEW_CHARS
+from telemetry.launch_labels import find_name, write_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +78,7 @@ def show_dearest(
 def _name_title(sums: GroupSums, by: str) -> Text:
     if sums.key is None:
         return Text(f"calls of no {by}", style="dim")
-    return cell(sums.title, MAX_PREVIEW_CHARS)
+    return cell(write_title(sums.launch, sums.title), MAX_PREVIEW_CHARS)
 
 
 def _time(sums: GroupSums, zone: tzinfo | None) -> Text:
@@ -112,6 +114,7 @@ def _build_record(sums: GroupSums, by: str | None) -> JsonObject:
         "by": by,
         "key": sums.key,
         "title": sums.title,
+        "launch": find_name(sums.launch),
         **build_sums(sums),
         "start_time": format_time(sums.start_ns) if is_timed else None,
         "end_time": format_time(sums.end_ns) if is_timed else None,

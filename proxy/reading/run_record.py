@@ -14,7 +14,7 @@ from proxy.reading.run_tree import count_too_deep
 from proxy.reading.spent_time import build_time, measure_time
 from proxy.reading.sum_members import build_step_sums
 from telemetry.facts import NO_COLUMNS
-from telemetry.launch_labels import read_name
+from telemetry.launch_labels import find_name, write_title
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,6 +67,17 @@ def find_preview(sums: RunSums) -> str | None:
     return next((row.columns.preview for row in rows if row.columns.preview is not None), None)
 
 
+def find_launch(sums: RunSums) -> str | None:
+    """Find the label of the launch that a run belongs to."""
+    known = sums.agent or sums.first_call
+    return None if known is None else known.launch
+
+
+def find_title(sums: RunSums) -> str | None:
+    """Find the title of a run: the name of its launch, and what the user asked."""
+    return write_title(find_launch(sums), find_preview(sums))
+
+
 def find_place(conversation: int | None, run: int | None, reader: Calls) -> JsonObject:
     """Find which run of its conversation a run is, from 1, and how many there are."""
     numbers = [] if conversation is None else reader.of_conversation(conversation).run_numbers()
@@ -80,7 +91,6 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
     columns = NO_COLUMNS if known is None else known.columns
     first = NO_COLUMNS if sums.first_call is None else sums.first_call.columns
     start_ns, end_ns = find_times(sums)
-    launch = None if known is None else known.launch
     return {
         "schema_version": SCHEMA_VERSION,
         "run": sums.run,
@@ -96,8 +106,8 @@ def build_run_record(sums: RunSums, ended_by: str | None) -> JsonObject:
         "session": columns.session,
         "user": columns.user or first.user,
         "client": columns.client or first.client,
-        "launch": None if launch is None else read_name(launch),
-        "launch_label": launch,
+        "launch": find_name(find_launch(sums)),
+        "launch_label": find_launch(sums),
         "preview": find_preview(sums),
         "start_time": format_time(start_ns),
         "end_time": format_time(end_ns),

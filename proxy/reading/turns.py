@@ -11,6 +11,7 @@ from proxy.reading.record import SCHEMA_VERSION, build_summary_record, write_tim
 from proxy.reading.spent_time import build_time, is_step, measure_time
 from proxy.reading.sum_members import build_step_sums
 from telemetry.finding.where import ALL_ROWS
+from telemetry.launch_labels import find_name
 from telemetry.store.calls import is_call
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def build_conversation(sums: ConversationSums) -> JsonObject:
         "number": sums.number,
         "session": sums.session,
         "client": sums.client,
+        "launch": find_name(sums.launch),
         "models": sums.models,
         "runs": sums.runs,
         **build_step_sums(sums),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from telemetry.raw_answer import RawAnswer
     from telemetry.reading.conversations import Conversation
     from telemetry.reading.engine import Engine, Group, Notable, SearchStep
-    from telemetry.reading.groups import DearestGroups, NewestGroups
+    from telemetry.reading.groups import DearestGroups, GroupSums, NewestGroups
     from telemetry.reading.limits import Limits
     from telemetry.reading.neighbours import Neighbours
     from telemetry.reading.runs import RunSums, ToolCalls
@@ -268,11 +268,11 @@ class Calls:
 
         return group_dearest(self._engine, self._where, by, limit)
 
-    def title(self, by: str, number: int) -> str | None:
-        """Find the first question that the user asked in a conversation or a run."""
-        from telemetry.reading.groups import find_title  # noqa: PLC0415 - no list of calls needs it
+    def with_title(self, by: str, sums: GroupSums) -> GroupSums:
+        """Add its title and its launch to a conversation or a run."""
+        from telemetry.reading.groups import add_title  # noqa: PLC0415 - no list of calls needs it
 
-        return find_title(self._engine, by, number)
+        return add_title(self._engine, by, sums)
 
     def usages(self, by: str) -> Iterator[CallUsages]:
         """Count the tokens that they have, by one of :data:`~telemetry.reading.sums.GROUPS`.

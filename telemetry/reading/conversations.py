@@ -47,6 +47,7 @@ class ConversationSums:
         saved_usd: what the provider's cache saved.
         input_usd: the part of the cost that the requests' tokens have, as far as it is known.
         models: those that answered, in the order in which they came.
+        launch: the label of the launch that began it.
         preview: what the user asked first.
         first_seq: the number of its first row.
         last_seq: that of its newest call, or of its newest row where no call is left.
@@ -75,7 +76,15 @@ class ConversationSums:
     models: list[str] = field(default_factory=list)
     session: str | None = None
     client: str | None = None
+    launch: str | None = None
     preview: str | None = None
+
+
+def find_first(engine: Engine, where: Where) -> SpanSummary | None:
+    """Find the row of the first question that the user asked, or the first row if none is known."""
+    asked = engine.select(where.also(ask_known("preview")), 1, oldest_first=True).rows
+    rows = asked or engine.select(where, 1, oldest_first=True).rows
+    return rows[0] if rows else None
 
 
 class Conversation:
@@ -105,10 +114,8 @@ class Conversation:
             known[name] = None if known[name] is None else float(known[name])
         sums = ConversationSums(number=self._number, errors=errors, **known)
         self._add_names(sums)
-        asked = self._engine.select(
-            self._calls.also(ask_known("preview")), 1, oldest_first=True
-        ).rows
-        sums.preview = asked[0].columns.preview if asked else None
+        if (first := find_first(self._engine, self._calls)) is not None:
+            sums.preview, sums.launch = first.columns.preview, first.launch
         return sums
 
     def _add_names(self, sums: ConversationSums) -> None:

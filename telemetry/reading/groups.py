@@ -9,10 +9,11 @@ that are listed. All rows are read once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from telemetry.finding.where import ALL_ROWS, ask_known
+from telemetry.finding.where import ALL_ROWS
+from telemetry.reading.conversations import find_first
 from telemetry.reading.engine import AMOUNTS
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class GroupSums:
         end_ns: when the last one ended.
         last_seq: the number of the newest call.
         title: of a conversation or a run, the first question that the user asked there.
+        launch: the label of the launch that began it.
     """
 
     key: str | int | None
@@ -76,6 +78,7 @@ class GroupSums:
     end_ns: int
     last_seq: int
     title: str | None = None
+    launch: str | None = None
 
 
 class DearestGroups(NamedTuple):
@@ -166,16 +169,17 @@ def group_dearest(engine: Engine, where: Where, by: str, limit: int) -> DearestG
         known[key] = _add(known[key], amounts) if key in known else amounts
     groups = []
     for key, amounts in known.items():
-        title = None if key is None else find_title(engine, by, key)
-        groups.append(_make(key, amounts, title))
+        sums = _make(key, amounts)
+        groups.append(sums if key is None else add_title(engine, by, sums))
     return DearestGroups(groups, _sum_all(engine, where), count - len(found))
 
 
-def find_title(engine: Engine, by: str, number: int) -> str | None:
-    """Find the first question that the user asked in a conversation or a run."""
-    asked = ALL_ROWS.also(ask_known("preview"), **{by: number})
-    first = engine.select(asked, 1, oldest_first=True).rows
-    return first[0].columns.preview if first else None
+def add_title(engine: Engine, by: str, sums: GroupSums) -> GroupSums:
+    """Add its title and its launch to a conversation or a run."""
+    first = find_first(engine, ALL_ROWS.also(**{by: sums.key}))
+    if first is None:
+        return sums
+    return replace(sums, title=first.columns.preview, launch=first.launch)
 
 
 def _sum_all(engine: Engine, where: Where) -> GroupSums | None:
@@ -197,8 +201,8 @@ def _add(known: tuple[Any, ...], more: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _make(key: str | int | None, amounts: tuple[Any, ...], title: str | None = None) -> GroupSums:
+def _make(key: str | int | None, amounts: tuple[Any, ...]) -> GroupSums:
     known = dict(zip(_NAMES, amounts, strict=True))
     known |= {name: known[name] or 0 for name in ("start_ns", "end_ns")}
     errors, last_seq = known.pop("failed_calls"), known.pop("last_call_seq") or 0
-    return GroupSums(key=key, errors=errors, last_seq=last_seq, title=title, **known)
+    return GroupSums(key=key, errors=errors, last_seq=last_seq, **known)

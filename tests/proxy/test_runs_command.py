@@ -9,12 +9,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 from rich.text import Text
 
 from codec.text.jsontext import decode_json_object
 from proxy.__main__ import main
 from proxy.commands import runs as runs_command
 from proxy.commands.stats import StatsOptions, run_stats
+from telemetry.launch_labels import build_label
 from telemetry.pricing.price_table import PriceTable
 from telemetry.reading import runs as reading_runs
 from telemetry.store.store import Store
@@ -366,6 +368,37 @@ def test_a_run_that_is_not_there_is_told(store: Path) -> None:
     assert ran.err == "spantap traces: there is no run 7. `--runs` lists them.\n"
     assert Ran(store, call_id="run:812", raw=True).status == 2
     assert Ran(store, call_id=f"run:{'9' * 30}").status == 2
+
+
+def test_the_newest_run_of_a_launch_is_shown_by_its_name(tmp_path: Path) -> None:
+    """Its sub-agents are in its tree, and not newer runs; heads and lists have the name."""
+    first, second, other = Run(812), Run(830, begin_ms=60_000), make_agent_run(840)
+    first.call(0, 1_000, preview="Fix it")
+    second.call(0, 1_000, preview="Fix it again")
+    sub = Run(835, trace_id=second.trace_id, begin_ms=61_000)
+    sub.call(0, 300)
+    sub.agent(800, parent_span_id=TASK)
+    rows = [*first.rows, *second.rows, *sub.rows]
+    named = [replace(row, launch=build_label("tide app", "4f2a")) for row in rows]
+    store = fill(tmp_path / "traces.db", [*named, *other.rows])
+    shown = Ran(store, call_id="run:tide app")
+    assert shown.status == 0
+    assert shown.out.splitlines()[0] == "run 830  tide app  open"
+    more = "spantap traces --runs 'run:\"tide app\"'"
+    assert shown.err == f"spantap traces: this is run 830, the newest; `{more}` lists all.\n"
+    assert Ran(store, call_id="launch:tide*", as_json=True).records[0]["run"] == 830
+    assert " tide app · Fix it again " in list_runs(store).out
+    head = Ran(store, call_id="conversation:7").out.splitlines()[0]
+    assert head == "conversation 7  tide app  codex"
+    out = io.StringIO()
+    options = StatsOptions(by="run")
+    assert run_stats(store, options, prices=PriceTable, out=out, err=io.StringIO()) == 0
+    assert " tide app · Fix it again " in out.getvalue()
+    nothing = Ran(store, call_id="run:nobody")
+    assert (nothing.status, nothing.out) == (2, "")
+    assert nothing.err == (
+        "spantap traces: no run of an agent fits run:nobody. `--runs` lists all runs.\n"
+    )
 
 
 def test_json_of_a_run_has_its_rows_in_the_order_of_the_tree(store: Path) -> None:

@@ -15,6 +15,7 @@ from proxy.reading.record import write_time
 from proxy.reading.spent_time import is_step, measure_time
 from proxy.reading.sum_members import build_sums
 from telemetry.finding.where import ALL_ROWS
+from telemetry.launch_labels import find_name
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
@@ -74,10 +75,11 @@ def _get_time(sums: GroupSums) -> int:
 
 
 def _build_group(reader: Calls, by: str, sums: GroupSums) -> JsonObject:
-    key = sums.key
+    titled = reader.with_title(by, sums)
     return {
-        "key": key,
-        "title": reader.title(by, key) if isinstance(key, int) else None,
+        "key": titled.key,
+        "title": titled.title,
+        "launch": find_name(titled.launch),
         **build_sums(sums),
         "took_ms": _get_time(sums) / 1e6,
         "input_share": find_input_share(sums.input_usd, sums.cost_usd),

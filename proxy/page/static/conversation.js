@@ -17,7 +17,7 @@ import { tabBar } from "./tabs.js";
 import { spentWords, timeline } from "./timeline.js";
 import { topBar } from "./top.js";
 import { transcript } from "./transcript.js";
-import { costNotes, costs, count, duration, exact, line, moment, plural } from "./words.js";
+import { costNotes, costs, count, duration, exact, line, moment, plural, titleOf } from "./words.js";
 
 const TABS = ["transcript", "timeline", "context"];
 const NEWS_MS = 1_000;
@@ -124,7 +124,7 @@ class Conversation extends Screen {
     ];
     fill(
       this.head,
-      el("h2", null, line(one.preview) || `Conversation ${one.number}`),
+      el("h2", null, titleOf(one) || `Conversation ${one.number}`),
       el("p", { class: "dim" }, [line(one.client), one.models.map(line).join(", "), `${moment(one.start_time)} – ${moment(one.end_time)}`].filter(Boolean).join(" · "),
         one.session && [" · ", el("a", { href: link(["calls"], { filter: condition("session", one.session) }) }, `session ${line(one.session)}`)]),
       el("dl", { class: "amounts" }, sums.map(([name, value, more]) => el("div", null, el("dt", null, name), el("dd", null, value, more && el("small", null, " ", more))))),

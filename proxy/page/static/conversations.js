@@ -13,7 +13,7 @@ import { keys } from "./keys.js";
 import { live } from "./live.js";
 import { link } from "./state.js";
 import { topBar } from "./top.js";
-import { clock, costNotes, costs, count, day, duration, exact, line, moment, plural } from "./words.js";
+import { clock, costNotes, costs, count, day, duration, exact, line, moment, plural, titleOf } from "./words.js";
 
 const MAX_ROWS = 300;
 const PAGE = 100;
@@ -184,7 +184,7 @@ class Conversations extends Screen {
     const bad = one.errors > 0;
     const cell = (/** @type {string} */ kind, /** @type {any[]} */ ...children) => el("td", { class: kind }, children);
     const number = (/** @type {string} */ name, /** @type {string} */ value, /** @type {any} */ more = null) => el("td", { class: "number", "data-name": value === "–" ? null : name }, more, more && " of ", value);
-    const asked = line(one.preview);
+    const asked = titleOf(one);
     const notes = costNotes(one).join(", ");
     const open = el("a", { href: link(["conversations", one.number]), tabindex: tab, title: asked || null, onfocus: () => rove(this.links(), open) }, asked || el("em", { class: "dim" }, "not recorded"));
     fill(

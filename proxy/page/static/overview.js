@@ -14,7 +14,7 @@ import { live } from "./live.js";
 import { sparkData } from "./spark.js";
 import { change, link, times } from "./state.js";
 import { topBar } from "./top.js";
-import { costNotes, costs, count, dollars, duration, exact, line, moment, plural } from "./words.js";
+import { costNotes, costs, count, dollars, duration, exact, line, moment, plural, titleOf } from "./words.js";
 
 const NEWS_MS = 5_000;
 
@@ -139,10 +139,10 @@ class Overview extends Screen {
   /** @param {any} totals */
   sums(totals) {
     const { p50, p90, p99 } = totals.duration_ms ?? {};
-    /** @type {[string, string, string, string][]} */
+    /** @type {[string, string, any, string][]} */
     const sums = [
       ["calls", exact(totals.calls), "", this.calls()],
-      ["errors", exact(totals.errors), totals.calls ? percent(totals.errors / totals.calls) : "", this.calls("status:error")],
+      ["errors", exact(totals.errors), [totals.calls && [percent(totals.errors / totals.calls), " · "], this.failedSteps("failed tools", "kind:tool")], this.calls("status:error")],
       ["tokens in", count(totals.prompt_tokens), totals.cached_tokens == null ? "" : `${percent(share(totals))} cached`, this.calls("in>0")],
       ["tokens out", count(totals.completion_tokens), "", this.calls("out>0")],
       ["cost", costs(totals), costNotes(totals).join(", "), this.calls("cost>0")],
@@ -151,7 +151,7 @@ class Overview extends Screen {
       [`${MOST} took at most`, duration(p99), "", this.calls(p99 == null ? "" : `dur<=${ms(p99)}`)],
     ];
     return el("dl", { class: "amounts tall" }, sums.map(([name, value, more, to]) =>
-      el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, ` ${more}`)))));
+      el("div", null, el("dt", null, name), el("dd", null, value === "–" ? value : el("a", { href: to, class: name === "errors" && totals.errors ? "bad" : null }, value), more && el("small", null, " ", more)))));
   }
 
   models() {
@@ -216,15 +216,15 @@ class Overview extends Screen {
     ))) : el("p", { class: "dim" }, "None is known."));
   }
 
-  /** Where all that failed is listed, tools too. */
-  failedSteps() {
+  /** Where all that failed is listed, tools too. @param {string} words @param {string} [more] a condition */
+  failedSteps(words, more) {
     const { filter, range, from, to } = this.query;
-    return el("a", { class: "dim", href: link(["failures"], { filter, range, from, to }) }, "all steps that failed");
+    return el("a", { class: "dim", href: link(["failures"], { filter: all(filter, more), range, from, to }) }, words);
   }
 
   failed() {
     const { failed } = this.answer;
-    return el("section", null, el("h2", null, "Most failed", " ", this.failedSteps()), failed.length ? el("ol", null, failed.map((/** @type {any} */ one) => el(
+    return el("section", null, el("h2", null, "Most failed", " ", this.failedSteps("all steps that failed")), failed.length ? el("ol", null, failed.map((/** @type {any} */ one) => el(
       "li", null, mark(one.last), el("a", { href: this.calls("status:error", condition("error", one.error_type)) }, el("b", null, plural(one.calls, "call")),
         el("span", { class: "what" }, httpStatus(one.error_type) || line(one.last.outcome).replaceAll("_", " ") || "unknown")),
       el("a", { class: "dim", href: link(["calls", one.last.span_id]), title: plural(one.calls, "call") }, `last ${moment(one.last.start_time)}`),
@@ -235,7 +235,7 @@ class Overview extends Screen {
 /** @param {string} title @param {string} by @param {any[]} listed @param {(one: any) => string} value @param {(one: any) => any[]} why */
 function ranking(title, by, listed, value, why) {
   return listed.length > 0 && el("section", null, el("h2", null, title), el("ol", null, listed.map((one) => el(
-    "li", null, el("a", { href: link([`${by}s`, one.key]), title: `${by} ${one.key}` }, el("b", null, value(one)), el("span", { class: "what" }, line(one.title) || `${by} ${one.key}`)),
+    "li", null, el("a", { href: link([`${by}s`, one.key]), title: `${by} ${one.key}` }, el("b", null, value(one)), el("span", { class: "what" }, titleOf(one) || `${by} ${one.key}`)),
     el("span", { class: "dim", title: plural(one.calls, "call") }, why(one).filter(Boolean).join(" · "))))));
 }
 

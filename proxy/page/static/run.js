@@ -17,7 +17,7 @@ import { Peek } from "./peek.js";
 import { idOf, RunTree } from "./run_tree.js";
 import { address, back, change, go, link, setTitle } from "./state.js";
 import { topBar } from "./top.js";
-import { costNotes, costs, count, duration, exact, line, moment, plural } from "./words.js";
+import { costNotes, costs, count, duration, exact, line, moment, plural, titleOf } from "./words.js";
 
 const NEWS_MS = 2_000;
 const REST = 10; // times what the last answer took, so that a long run is no load
@@ -113,7 +113,7 @@ class Run extends Screen {
     if (others > 0) sums.push(["by sub-agents", plural(others, "call"), theirs.priced ? [costs(theirs), ...costNotes(theirs)].join(", ") : ""]);
     fill(
       this.head,
-      el("h2", null, line(run.preview) || `Run ${run.run}`),
+      el("h2", null, titleOf(run) || `Run ${run.run}`),
       el("p", { class: "dim" }, [line(run.client), run.open ? "still open" : run.ended_by && `ended: ${line(run.ended_by).replaceAll("_", " ")}`, moment(run.start_time)].filter(Boolean).join(" · "),
         run.conversation != null && [" · ", el("a", { href: link(["conversations", run.conversation, "timeline"]) }, `conversation #${run.conversation}`), run.run_place != null && `, run ${run.run_place} of ${run.runs}`],
         parent != null && [" · started by ", el("a", { href: link(["runs", parent]) }, `run ${parent}`)]),

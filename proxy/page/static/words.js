@@ -31,6 +31,9 @@ export function line(text) {
   return text == null ? "" : visible(text).replace(/\s+/g, " ").trim();
 }
 
+/** The name of its launch and what the user asked; empty if neither is known. @param {any} one */
+export const titleOf = ({ launch, preview, title }) => [line(launch), line(preview ?? title)].filter(Boolean).join(" · ");
+
 /** At most so many characters of a text, never half of a pair. @param {string} text @param {number} most */
 export function cut(text, most) {
   if (text.length <= most) return text;

@@ -46,6 +46,25 @@ async def test_runs_and_conversations_are_ranked_by_cost_and_by_time(tmp_path: P
     assert talk["cost_usd"] == 3.75
 
 
+async def test_a_conversation_and_a_run_have_the_name_of_their_launch(tmp_path: Path) -> None:
+    """Where there is one; also if no question is recorded."""
+    named, other = Run(812, conversation=7), Run(815, conversation=8)
+    named.call(0, 1_000)
+    named.call(2_000, 1_000)
+    other.call(0, 1_000)
+    rows = [*(replace(row, launch="bergen~~4f2a") for row in named.rows), *other.rows]
+    with Store.open(tmp_path / "t.db", delivers=False) as store:
+        store.add(rows)
+    async with serve_api(tmp_path / "t.db") as api:
+        runs = await api.get("rankings", by="run")
+        listed = await api.get("conversations", lone="true")
+        talk = await api.get("conversations/7")
+    launches = {one["key"]: (one["launch"], one["title"]) for one in runs["dearest"]}
+    assert launches == {812: ("bergen", None), 815: (None, None)}
+    assert [one["launch"] for one in listed["conversations"]] == [None, "bergen"]
+    assert talk["conversation"]["launch"] == talk["runs"][0]["launch"] == "bergen"
+
+
 async def test_a_cost_and_a_time_have_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
