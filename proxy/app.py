@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator, Sequence
 
+    from proxy.interception.interception import Interception
+    from proxy.interception.port import InterceptPort
     from proxy.settings.worker import RelaySettings
     from telemetry.metrics.registry import Reading
     from telemetry.observing.encryption import Cipher
@@ -122,7 +124,7 @@ class Proxy:
         identities = SpanIdentitySource(settings.trace_parent)
         has_conversations = settings.conversations_as is not ConversationForm.OFF
         upstreams = build_upstreams(settings)
-        handler = Handler(
+        self._handler = handler = Handler(
             upstreams=upstreams,
             client=self._client,
             taps=TapSource(
@@ -154,6 +156,7 @@ class Proxy:
             landing=_build_landing(settings, upstreams),
         )
         self._server = DownstreamServer(handler, self._state)
+        self._intercept_ports: list[InterceptPort] = []
         self.metrics.read_from(self._read_metrics)
 
     async def start(self, listener: socket.socket | None = None) -> None:
@@ -172,13 +175,34 @@ class Proxy:
         traffic.listen(LISTEN_BACKLOG)  # create_server has set it to its own argument
         self.address: tuple[str, int] = traffic.getsockname()[:2]
 
+    async def intercept(
+        self, interception: Interception, host: str = "127.0.0.1", port: int = 0
+    ) -> InterceptPort:
+        """Open a port that opens the TLS of model hosts for one command; the proxy closes it.
+
+        Raises:
+            ConfigurationError: other machines reach the host, or the port is taken.
+        """
+        from proxy.interception.port import InterceptPort  # noqa: PLC0415 - most open none
+
+        opened = InterceptPort(
+            interception,
+            server=self._server,
+            relay=self._handler.relay_to,
+            dial=self._client.dial_blind,
+            own_ports=[self.address],
+        )
+        await opened.open(host, port)
+        self._intercept_ports.append(opened)
+        return opened
+
     def _read_metrics(self) -> Iterator[Reading]:
         """Yield the worker's numbers."""
         yield EXCHANGES_OPEN, (), len(self.open_exchanges)
         yield REQUESTS, (), self._state.requests_count
         yield REQUESTS_REFUSED, (), self._state.refused_count
         yield UPSTREAM_FAILURES, (), self._client.failure_count
-        yield CONNECTIONS_OPEN, (), len(self._server.connections)
+        yield CONNECTIONS_OPEN, (), self._server.connection_count
         yield CONNECTIONS_REFUSED, (), self._state.turned_away_count
         yield CONNECTIONS_STALLED, (), self._state.stalled_count
 
@@ -220,6 +244,8 @@ class Proxy:
             self._listener.close()
         self.open_exchanges.cut_all()
         await self.open_exchanges.wait_until_none(CUT_SECONDS)
+        for port in self._intercept_ports:
+            await port.close()
         await self._server.shutdown(0.1)
         await self._client.close()
 

@@ -7,5 +7,6 @@ them to a handler, one after the other. The handler gets a
 :class:`~proxy.downstream.downstream.Downstream`: a request as it came, and the means to answer it
 byte for byte.
 
-Doors: ``downstream``, ``inbound_keys``, ``listening``, ``port_state``, ``server``, ``tls_port``.
+Doors: ``connection``, ``downstream``, ``inbound_keys``, ``listening``, ``port_state``,
+``request_faults``, ``server``, ``tls_port``.
 """

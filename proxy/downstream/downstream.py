@@ -131,6 +131,8 @@ class Downstream:
     Attributes:
         target: raw path and query, in ASCII.
         launch: the label of the launch that the request belongs to; empty for none.
+        called_host: the ``Host`` that the upstream gets, if the client called the upstream itself
+            on a connection that we opened; empty if it called us.
         head_sent: the answer has begun.
         own_fields: our fields for the answer's head; the upstream's fields of the same names are
             left out.
@@ -145,6 +147,7 @@ class Downstream:
         self._knows_chunks = request.version != "1.0"
         self.head_sent = False
         self.launch = ""
+        self.called_host = b""
         self.own_fields: RawHeaders = ()
         self.method = request.method
         self.target = request.target
@@ -160,6 +163,10 @@ class Downstream:
     def path(self) -> str:
         """The raw path without the query."""
         return self.target.partition("?")[0]
+
+    def close_after_answer(self) -> None:
+        """Let the connection end with this answer, whose head says so."""
+        self._keeps_alive = False
 
     def continue_if_expected(self) -> None:
         """Answer ``Expect: 100-continue``, because the body is read before it is relayed."""

@@ -28,6 +28,7 @@ _OTHER_PORT = {
     "admin": "--admin-port or SPANTAP_ADMIN_PORT",
     "page": "--page-port or SPANTAP_PAGE_PORT",
     "demo upstream": "--port",
+    "interception": "--intercept-port",
 }
 """The flag and the variable that set another number for each of our ports."""
 

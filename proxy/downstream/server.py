@@ -73,6 +73,7 @@ class DownstreamServer:
         handler: called for each valid request.
         state: shared by all connections.
         connections: the open ones, and those that are gone while their last request still runs.
+        other_count: connections of other ports that count against the same limit.
     """
 
     def __init__(
@@ -81,29 +82,44 @@ class DownstreamServer:
         self.handler = handler
         self.state = state
         self.connections: set[DownstreamConnection] = set()
+        self.other_count = 0
         self._turned_away: set[_Overflow] = set()
 
     def __call__(self) -> DownstreamConnection:
         """Make the protocol of a new connection."""
         return DownstreamConnection(
-            self.handler, self.state, admit=self._admit, forget=self.connections.discard
+            self.handler, self.state, admit=self.admit, forget=self.connections.discard
         )
 
-    def _admit(self, connection: DownstreamConnection, transport: asyncio.Transport) -> bool:
+    @property
+    def connection_count(self) -> int:
+        """How many connections count against the limit."""
+        return len(self.connections) + self.other_count
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there may be no more connections."""
+        return self.connection_count >= self.state.limits.max_connections
+
+    def admit(self, connection: DownstreamConnection, transport: asyncio.Transport) -> bool:
         """Count a connection, or turn it away if there are too many."""
-        count = self.state.limits.max_connections
-        if len(self.connections) < count:
-            self.connections.add(connection)
-            return True
+        if self.is_full:
+            self.turn_away(transport)
+            return False
+        self.connections.add(connection)
+        return True
+
+    def turn_away(self, transport: asyncio.Transport) -> None:
+        """Serve a connection no further than with an answer that there are too many."""
         self.state.count_turned_away()
         if len(self._turned_away) >= MAX_TURNED_AWAY:
             transport.abort()
-            return False
+            return
+        count = self.state.limits.max_connections
         message = (
             f"spantap serves {count} connections at once, and all are in use; try again shortly."
         )
         self._turned_away.add(_Overflow(transport, message, self._turned_away.discard))
-        return False
 
     def close_idle(self) -> None:
         """Close the idle connections."""

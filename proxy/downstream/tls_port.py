@@ -68,18 +68,27 @@ class TlsPort:
         self._open.discard(connection)
 
 
-class _TlsConnection(SSLProtocol):
+class TlsProtocol(SSLProtocol):
     """asyncio's TLS, on one connection. A test checks the undocumented parts that are used here."""
 
     max_size = READ_BYTES
 
-    def __init__(self, port: TlsPort, served_by: asyncio.BaseProtocol, tls: ssl.SSLContext) -> None:
+    def __init__(
+        self, served_by: asyncio.BaseProtocol, tls: ssl.SSLContext, *, handshake_seconds: float
+    ) -> None:
         options: dict[str, Any] = {
             "waiter": None,  # nobody waits for the handshake
             "server_side": True,
-            "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+            "ssl_handshake_timeout": handshake_seconds,
         }
         super().__init__(asyncio.get_running_loop(), served_by, tls, **options)
+
+
+class _TlsConnection(TlsProtocol):
+    """A connection of the port."""
+
+    def __init__(self, port: TlsPort, served_by: asyncio.BaseProtocol, tls: ssl.SSLContext) -> None:
+        super().__init__(served_by, tls, handshake_seconds=HANDSHAKE_SECONDS)
         self._port = port
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -27,6 +27,7 @@ from proxy.relay.body_scan import may_be_long
 from proxy.relay.form_tap import open_form
 from proxy.relay.rejections import MAX_KEY_BYTES
 from proxy.relay.second_ask import ask_again
+from proxy.relay.signatures import covers_body, covers_trace
 from proxy.relay.tee import relay_answer
 from proxy.request_body import BodyShare, GatheredBody
 from proxy.tasks import spawn
@@ -246,7 +247,7 @@ class ObservedExchange:
             return rewrite
         model = scan.value(body, "model", MAX_KEY_BYTES + 1)  # a longer one is not remembered
         self._rejection_key = (self.route.upstream.name, self.route.target, model)
-        if self._rejection_key in self.rejections:
+        if self._rejection_key in self.rejections or covers_body(self.downstream):
             return option.rewrite(body, scan, UsagePolicy.NEVER)
         if not self.share.reserve(rewrite.size_bytes):
             return leave_body(body)  # no room for both, and the client's own may be needed again
@@ -273,7 +274,7 @@ class ObservedExchange:
     def _request(self, rewrite: Rewrite, rest: RequestBody | None) -> UpstreamRequest:
         upstream, identity = self.route.upstream, self.identity
         replaced: dict[bytes, tuple[bytes, bytes] | None] = {**upstream.credentials}
-        if self.rules.propagate:
+        if self.rules.propagate and not covers_trace(self.downstream):
             value = identity.traceparent.encode("ascii")
             replaced[b"traceparent"] = (b"traceparent", value)
             state = identity.trace_state
@@ -282,7 +283,7 @@ class ObservedExchange:
             # Otherwise the usage event could not be found in the answer.
             replaced[b"accept-encoding"] = (b"Accept-Encoding", b"identity")
         changes = RequestChanges(
-            host=upstream.host_header,
+            host=self.downstream.called_host or upstream.host_header,
             content_length=rewrite.size_bytes if rewrite.rewrites else None,
             replaced=replaced,
         )

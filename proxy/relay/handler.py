@@ -128,6 +128,27 @@ class Handler:
             self.on_refused("it is signed for another host than Amazon's")
             code = "InvalidSignatureException"
             return await downstream.answer_error(403, code, reason, as_amazon=True)
+        return await self._answer(downstream, route, api)
+
+    async def relay_to(self, origin: str, launch: str, downstream: Downstream) -> Answered:
+        """Relay a request of an opened connection to the origin that its client called.
+
+        The target is the origin's, whatever it looks like, and no key of ours is asked for. Other
+        requests than calls of an API are usual there, so none is counted as unobserved.
+
+        Args:
+            origin: the URL of the origin.
+            launch: the label of the launch that the request belongs to.
+            downstream: the request.
+        """
+        route, api = self._find_way(downstream.method, downstream.target, Owner.OPENAI, origin)
+        downstream.launch = launch
+        # As it came: a signature may cover its letters.
+        downstream.called_host = downstream.headers.find(b"host") or route.upstream.host_header
+        return await self._answer(downstream, route, api)
+
+    async def _answer(self, downstream: Downstream, route: Route, api: Api | None) -> Answered:
+        """Relay a request on its way, and observe it if it is a call of an API."""
         open_exchange = self.open_exchanges.begin()
         try:
             if api is None:
@@ -199,7 +220,9 @@ class Handler:
         """Relay in both directions, without changes, buffers or a span."""
         downstream.continue_if_expected()
         upstream, headers = route.upstream, downstream.headers
-        changes = RequestChanges(host=upstream.host_header, replaced=upstream.credentials)
+        is_opened = bool(downstream.called_host)
+        host = downstream.called_host or upstream.host_header
+        changes = RequestChanges(host=host, replaced=upstream.credentials)
         request = UpstreamRequest(
             upstream=upstream,
             method=downstream.method,
@@ -211,10 +234,12 @@ class Handler:
         try:
             response = await self.client.send(request)
         except GatewayError as error:
-            self.on_relayed(downstream, error.status)
+            if not is_opened:
+                self.on_relayed(downstream, error.status)
             return await downstream.answer_error(error.status, error.code, error.message)
         try:
-            self.on_relayed(downstream, response.status)
+            if not is_opened:
+                self.on_relayed(downstream, response.status)
             answered, _ = await relay_answer(response, downstream, self.taps.open(observed=False))
         finally:
             response.close()

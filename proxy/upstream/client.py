@@ -11,6 +11,8 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from yarl import URL
+
 from proxy.clock import Clock, SystemClock
 from proxy.logging.logs import limit_lines, log_limited
 from proxy.upstream.dialler import Dialler
@@ -18,9 +20,8 @@ from proxy.upstream.errors import UpstreamError, explain_upstream_error
 from proxy.upstream.sending import Sending
 
 if TYPE_CHECKING:
+    import asyncio
     import ssl
-
-    from yarl import URL
 
     from proxy.errors import GatewayError
     from proxy.upstream.forward_proxy import ForwardProxy
@@ -60,13 +61,8 @@ class UpstreamClient:
         origin = request.upstream.origin
         dialler = self._diallers.get(origin)
         if dialler is None:
-            dialler = self._diallers[origin] = Dialler(
-                origin,
-                self.forward_proxy.find(origin),
-                tls=self.tls,
-                timeouts=self.timeouts,
-                max_header_bytes=self.max_header_bytes,
-            )
+            proxy = self.forward_proxy.find(origin)
+            dialler = self._diallers[origin] = self._make_dialler(origin, proxy)
         try:
             connection = dialler.idle.pop() or await dialler.dial()
             sending = Sending(connection, request, self.timeouts, dialler.authorization)
@@ -75,6 +71,27 @@ class UpstreamClient:
             explained = explain_upstream_error(request.upstream, error)
             self._note_failure(request.upstream, explained)
             raise explained from error
+
+    async def dial_blind(self, host: str, port: int) -> asyncio.Transport:
+        """Make a connection for a tunnel: its bytes are the client's own, mostly TLS.
+
+        The caller gives the transport its protocol at once. Nothing is counted or logged.
+
+        Raises:
+            UpstreamError: no connection could be made.
+        """
+        proxy = self.forward_proxy.find(URL.build(scheme="https", host=host, port=port))
+        origin = URL.build(scheme="http", host=host, port=port)
+        return await self._make_dialler(origin, proxy).dial_blind()
+
+    def _make_dialler(self, origin: URL, proxy: URL | None) -> Dialler:
+        return Dialler(
+            origin,
+            proxy,
+            tls=self.tls,
+            timeouts=self.timeouts,
+            max_header_bytes=self.max_header_bytes,
+        )
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:
         self.failure_count += 1

@@ -100,6 +100,23 @@ class Dialler:
         except TimeoutError as error:
             raise ConnectTimeoutError from error
 
+    async def dial_blind(self) -> asyncio.Transport:
+        """Make a connection that carries somebody else's bytes, through the proxy as a tunnel.
+
+        The origin's URL begins with ``http``, because whatever TLS there is is not ours. The
+        caller gives the transport its protocol before the loop reads from it.
+
+        Raises:
+            UpstreamError: no connection could be made.
+        """
+        try:
+            async with asyncio.timeout(self._connect_seconds):
+                if self._proxy is None:
+                    return (await self._connect(self._origin)).transport
+                return (await self._tunnel_through(self._proxy)).transport
+        except TimeoutError as error:
+            raise ConnectTimeoutError from error
+
     async def close(self) -> None:
         """End all connections at once."""
         self.idle.close()
@@ -147,17 +164,24 @@ class Dialler:
 
     async def _connect_through(self, proxy: URL) -> UpstreamConnection:
         """Connect to a forward proxy, and for TLS also through it to the origin."""
+        if self._is_tunnelled:
+            return await self._start_tls(await self._tunnel_through(proxy))
+        try:
+            return await self._connect(proxy)
+        except UpstreamError as error:
+            raise ForwardProxyError from error
+
+    async def _tunnel_through(self, proxy: URL) -> UpstreamConnection:
+        """Make a tunnel to the origin through a forward proxy."""
         try:
             connection = await self._connect(proxy)
-            if not self._is_tunnelled:
-                return connection
             status = await self._ask_for_tunnel(connection)
         except UpstreamError as error:
             raise ForwardProxyError from error
         if status != 200:
             connection.abort()
             raise ForwardProxyError(str(status))
-        return await self._start_tls(connection)
+        return connection
 
     async def _ask_for_tunnel(self, connection: UpstreamConnection) -> int:
         """Ask for a tunnel by CONNECT (RFC 9110 section 9.3.6); return the answer's status."""

@@ -58,3 +58,24 @@ def test_a_list_imports_nothing_that_it_does_not_need(
     imported = set(ended.stderr.split("\n"))
     assert "telemetry.reading.sqlite.engine" in imported
     assert _NOBODY & imported == set()
+
+_RELAYING = """\
+import sys
+import proxy.app, proxy.__main__, proxy.processes.supervisor, proxy.processes.worker
+
+print("\\n".join(sys.modules))
+"""
+
+
+def test_a_proxy_that_intercepts_nothing_imports_nothing_for_it() -> None:
+    """Certificates and the port wait until a run asks for them."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _RELAYING], capture_output=True, text=True, check=True
+    )
+    imported = set(ended.stdout.split("\n"))
+    assert "proxy.app" in imported
+    unwanted = {"cryptography", *(f"proxy.interception.{name}" for name in _INTERCEPTING)}
+    assert unwanted & imported == set()
+
+
+_INTERCEPTING = ("authority", "connection", "leaf_contexts", "opened", "port", "state", "tunnel")

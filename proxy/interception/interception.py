@@ -1,0 +1,95 @@
+"""What an interception needs, and what it reports.
+
+The secret and the authority's key are never shown (R7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+
+class BlindReason(StrEnum):
+    """Why a connection was tunnelled and not opened."""
+
+    NOT_LISTED = "the host is not on the list"
+    OTHER_PORT = "the port is not 443"
+    HTTP2_ONLY = "the client speaks HTTP/2 only"
+    NO_TLS = "the client does not speak TLS"
+    DISTRUST = "the client does not trust the certificate of this run"
+    CLIENT_CERTIFICATE = "the client has a certificate of its own"
+    RUN_OVER = "the run is over"
+
+
+class Refusal(StrEnum):
+    """Why a connection, or a request on an opened one, was refused."""
+
+    NO_SECRET = "no secret was shown"  # noqa: S105 - a sentence
+    WRONG_SECRET = "the secret was wrong"  # noqa: S105 - likewise
+    NO_CONNECT = "the request was not CONNECT"
+    BAD_CONNECT = "the CONNECT was not valid"
+    OWN_PORT = "the port is spantap's"
+    SERVER_NAME = "TLS named another host than CONNECT"
+    BAD_HELLO = "TLS began with an invalid message"
+    HOST = "the request named another host than CONNECT"
+    TOO_MANY = "too many tunnels were open"
+    UNREACHABLE = "there was no connection to the host"
+
+
+class Interception(msgspec.Struct, frozen=True, kw_only=True):
+    """What one run may open.
+
+    Attributes:
+        secret: the password that each CONNECT must show.
+        ca_certificate: the run's authority, as PEM.
+        ca_key: its key, as PEM.
+        hosts: the exact names that are opened, in lower case.
+        label: the label of the launch that the calls belong to; empty for none.
+        blind: hosts of the list that are tunnelled from the start, and why.
+        own_ports: host and port of spantap's other listeners. No tunnel reaches one.
+    """
+
+    secret: str
+    ca_certificate: bytes
+    ca_key: bytes
+    hosts: frozenset[str]
+    label: str = ""
+    blind: Mapping[str, BlindReason] = {}
+    own_ports: tuple[tuple[str, int], ...] = ()
+
+    def __repr__(self) -> str:
+        """Show neither the secret nor the authority (R7)."""
+        return f"Interception({len(self.hosts)} hosts, label={self.label!r})"
+
+
+class BlindHost(msgspec.Struct, frozen=True, kw_only=True):
+    """A host that was reached by tunnels.
+
+    Attributes:
+        host: its name, with the port if that is not 443.
+        tunnel_count: how many tunnels there were.
+        total_bytes: what they carried, both ways.
+    """
+
+    host: str
+    reason: BlindReason
+    tunnel_count: int
+    total_bytes: int
+
+
+class InterceptReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a port did so far.
+
+    Attributes:
+        opened: connections that were opened, by host.
+        blind: hosts that were tunnelled, once for each reason.
+        distrusted: failed handshakes, by host, of hosts for which none ever succeeded.
+        refused: connections and requests that were refused, by reason.
+    """
+
+    opened: dict[str, int]
+    blind: tuple[BlindHost, ...]
+    distrusted: dict[str, int]
+    refused: dict[Refusal, int]

@@ -1,0 +1,101 @@
+"""The listener of one interception, its end, and its report."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
+from proxy.interception.connection import InterceptConnection
+from proxy.interception.state import InterceptState
+from proxy.own_address import is_loopback
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from proxy.downstream.downstream import Answered, Downstream
+    from proxy.downstream.server import DownstreamServer
+    from proxy.interception.interception import Interception, InterceptReport
+
+
+class InterceptPort:
+    """The port that one command has as its HTTPS proxy.
+
+    Args:
+        interception: what may be opened.
+        server: counts and limits connections, together with those of the traffic port.
+        relay: answers a request: the URL of its origin, the label of the launch, the request.
+        dial: makes a connection for a tunnel.
+        own_ports: ports of spantap beside those that the interception names.
+
+    Attributes:
+        address: where it listens.
+    """
+
+    address: tuple[str, int]
+
+    def __init__(
+        self,
+        interception: Interception,
+        *,
+        server: DownstreamServer,
+        relay: Callable[[str, str, Downstream], Awaitable[Answered]],
+        dial: Callable[[str, int], Awaitable[asyncio.Transport]],
+        own_ports: Iterable[tuple[str, int]] = (),
+    ) -> None:
+        self._state = InterceptState(
+            interception=interception,
+            server=server,
+            relay=relay,
+            dial=dial,
+            own_ports=[*own_ports, *interception.own_ports],
+        )
+        self._listener: asyncio.Server | None = None
+
+    async def open(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen.
+
+        Raises:
+            ConfigurationError: other machines reach the host, or the port is taken.
+        """
+        if not is_loopback(host):
+            raise ConfigurationError(
+                f"interception listens on loopback only, and {host!r} is not: other machines would "
+                "reach the network behind this one"
+            )
+        bound = listen("interception", host, port)
+        self.address = bound.getsockname()[:2]
+        self._state.own_ports.append(self.address)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: InterceptConnection(self._state), sock=bound, backlog=ACCEPTED_AT_ONCE
+        )
+        bound.listen(LISTEN_BACKLOG)  # create_server has set it to its own argument
+
+    def report(self) -> InterceptReport:
+        """Report what was opened, tunnelled and refused so far."""
+        return self._state.tally.report()
+
+    def make_blind(self) -> None:
+        """Tunnel everything from now on, because the run is over.
+
+        An opened connection is closed now, or with its next answer. Programs that outlive the run
+        connect again, and get a tunnel.
+        """
+        self._state.is_over = True
+        for connection in tuple(self._state.opened):
+            connection.close_if_idle()
+
+    async def close(self) -> None:
+        """End everything at once."""
+        if self._listener is not None:
+            self._listener.close()
+        serving = [connection.end() for connection in self._state.opened]
+        for task in serving:
+            task.cancel()
+        for transport in tuple(self._state.transports):
+            transport.abort()
+        await asyncio.gather(*serving, return_exceptions=True)
+        while self._state.transports:  # noqa: ASYNC110 - each takes a turn of the loop or two
+            await asyncio.sleep(0)

@@ -1,0 +1,1 @@
+"""The interception room, through the real proxy and over real sockets."""

@@ -1,0 +1,396 @@
+"""Blind tunnels: what is carried, by which way, how it ends, and what is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proxy.interception import connection, tunnel
+from proxy.interception.interception import BlindReason, Refusal
+from tests.proxy.interception.intercepting import (
+    HOST,
+    OTHER_HOST,
+    SECRET,
+    all_names_lead_to,
+    connect_bytes,
+    intercepting,
+)
+from tests.proxy.interception.test_opened import call_bytes, exchange
+from tests.proxy.raw_client import ask, read_to_end, read_with_end, reset, until
+from tests.proxy.upstream.peers import closed_port, serving, tiny_proxy
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.proxy.interception.intercepting import Intercepted, Streams
+
+
+@contextlib.asynccontextmanager
+async def tunnelling(serve: Any, **options: Any) -> AsyncIterator[tuple[Intercepted, Streams]]:
+    """A client in a tunnel to a plain server."""
+    async with intercepting(**options) as it, serving(serve) as port:
+        with all_names_lead_to(("127.0.0.1", port)):
+            yield it, await it.connect(f"{OTHER_HOST}:443")
+
+
+async def test_a_host_that_is_not_listed_is_tunnelled() -> None:
+    """The client sees the host's own certificate; host, count and bytes are all that is known."""
+    async with intercepting() as it:
+        for _ in range(2):
+            streams = await it.secure(f"{OTHER_HOST}:443")
+            answer = await exchange(streams, call_bytes(host=OTHER_HOST))
+            assert answer.status == 200
+            streams[1].close()
+        assert it.running.sink.frames == []
+        [blind] = it.port.report().blind
+        assert (blind.host, blind.reason) == (OTHER_HOST, BlindReason.NOT_LISTED)
+        assert blind.tunnel_count == 2
+        assert blind.total_bytes > 4000
+        assert it.port.report().opened == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        (f"{HOST}:8443", BlindReason.OTHER_PORT),
+        (f"x.{HOST}:443", BlindReason.NOT_LISTED),
+        (f"x{HOST}:443", BlindReason.NOT_LISTED),
+        ("model.test:443", BlindReason.NOT_LISTED),
+        ("xn--pi-eia.model.test:443", BlindReason.NOT_LISTED),
+        ("127.0.0.2:{port}", BlindReason.NOT_LISTED),
+    ],
+)
+async def test_what_only_resembles_a_listed_host_is_tunnelled(
+    target: str, reason: BlindReason
+) -> None:
+    """Another port, a name below or above it, punycode, an address."""
+    async with intercepting() as it:
+        target = target.format(port=it.upstream.address[1])
+        with all_names_lead_to(it.upstream.address):
+            if target.startswith("127."):
+                refused = await ask(it.address, connect_bytes(target))
+                assert refused.status == 502  # nobody listens at that address
+                assert it.port.report().opened == {}
+                return
+            _, writer = await it.connect(target)
+        writer.close()
+        [blind] = it.port.report().blind
+        assert blind.reason is reason
+        assert blind.host == target.removesuffix(":443")
+
+
+@pytest.mark.parametrize("target", ["*.model.test:443", "api.model.tést:443", "a b:443", "@h:443"])
+async def test_what_is_no_host_is_refused(target: str) -> None:
+    async with intercepting() as it:
+        answer = await ask(it.address, connect_bytes(target))
+        assert answer.status == 400
+        assert it.port.report().refused == {Refusal.BAD_CONNECT: 1}
+        assert it.upstream.connections == 0
+
+
+@pytest.mark.parametrize("listed", [(HOST,), ()])
+async def test_a_client_of_http_2_alone_is_tunnelled(listed: tuple[str, ...]) -> None:
+    """Its first message says so, and it gets the host's own handshake."""
+    async with intercepting(alpn=("h2", "http/1.1")) as it:
+        _, writer = await it.secure(tls=it.trust("h2"))
+        assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "h2"
+        issuer = dict(x[0] for x in writer.get_extra_info("peercert")["issuer"])
+        assert issuer["organizationName"] == "spantap"
+        writer.close()
+        [blind] = it.port.report().blind
+        assert (blind.host, blind.reason) == (HOST, BlindReason.HTTP2_ONLY)
+        _, writer = await it.secure(tls=it.trust("h2", "http/1.1"))
+        assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
+        writer.close()
+        await until(lambda: it.port.report().opened == {HOST: 1})
+
+
+async def test_a_host_with_a_client_certificate_is_tunnelled() -> None:
+    """Whatever the caller names as blind from the start."""
+    async with intercepting(blind={HOST: BlindReason.CLIENT_CERTIFICATE}) as it:
+        assert (await exchange(await it.secure(), call_bytes())).status == 200
+        [blind] = it.port.report().blind
+        assert blind.reason is BlindReason.CLIENT_CERTIFICATE
+        assert it.running.sink.frames == []
+
+
+async def test_a_listed_host_without_tls_is_tunnelled() -> None:
+    """Port 443 can carry anything; what is not TLS cannot be opened."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(5))
+        await reader.read()
+
+    async with intercepting() as it, serving(echo) as port:
+        with all_names_lead_to(("127.0.0.1", port)):
+            reader, writer = await it.connect()
+            writer.write(b"GET /")
+            assert await reader.readexactly(5) == b"GET /"
+            writer.close()
+        [blind] = it.port.report().blind
+        assert blind.reason is BlindReason.NO_TLS
+
+
+async def test_a_tunnel_carries_one_direction_after_the_other_has_ended() -> None:
+    """As a client that sends all and then reads all."""
+
+    async def answer_at_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        data = await reader.read()
+        writer.write(b"got %d" % len(data))
+        await writer.drain()
+        writer.write_eof()
+        await reader.read()
+
+    async with tunnelling(answer_at_end) as (it, (reader, writer)):
+        writer.write(b"x" * 100_000)
+        writer.write_eof()
+        assert await read_with_end(reader) == (b"got 100000", False)
+        writer.close()
+        await until(lambda: it.running.server.connection_count == 0)
+        [blind] = it.port.report().blind
+        assert blind.total_bytes == 100_000 + len(b"got 100000")
+
+
+async def test_the_end_of_the_host_is_passed_on_while_the_client_sends() -> None:
+    received = bytearray()
+
+    async def end_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"bye")
+        writer.write_eof()
+        received.extend(await reader.read())
+
+    async with tunnelling(end_first) as (it, (reader, writer)):
+        assert await read_to_end(reader) == b"bye"
+        writer.write(b"still here")
+        await writer.drain()
+        writer.write_eof()
+        await until(lambda: received == b"still here")
+        writer.close()
+        await until(lambda: it.running.server.connection_count == 0)
+
+
+@pytest.mark.parametrize("side", ["client", "host"])
+async def test_a_reset_stays_a_reset(side: str) -> None:
+    ended = asyncio.get_running_loop().create_future()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(1)
+        if side == "host":
+            reset(writer)
+            return
+        ended.set_result((await read_with_end(reader))[1])
+
+    async with tunnelling(take) as (it, (reader, writer)):
+        writer.write(b"x")
+        await writer.drain()
+        if side == "host":
+            assert (await read_with_end(reader))[1]
+        else:
+            await asyncio.sleep(0.05)
+            reset(writer)
+            assert await asyncio.wait_for(ended, 5)
+        writer.close()
+        await until(lambda: it.running.server.connection_count == 0)
+
+
+@pytest.mark.parametrize("slow", ["client", "host"])
+async def test_a_slow_side_holds_the_other_back(slow: str) -> None:
+    """A tunnel buffers no more than a few reads, however much is sent."""
+    size = 64 << 20
+    written = 0
+    goes_on = asyncio.Event()
+
+    async def pour(writer: asyncio.StreamWriter) -> None:
+        nonlocal written
+        piece = bytes(1 << 16)
+        while written < size:
+            writer.write(piece)
+            written += len(piece)
+            await writer.drain()
+        writer.write_eof()
+
+    async def drink(reader: asyncio.StreamReader) -> int:
+        await goes_on.wait()
+        count = 0
+        while data := await reader.read(1 << 20):
+            count += len(data)
+        return count
+
+    got = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if slow == "client":
+            await pour(writer)
+            await reader.read()
+        else:
+            got.set_result(await drink(reader))
+
+    async with tunnelling(serve) as (_, (reader, writer)):
+        pouring = asyncio.ensure_future(asyncio.sleep(0) if slow == "client" else pour(writer))
+        before = -1
+        while before != written or not written:
+            before = written
+            await asyncio.sleep(0.3)
+        assert written < 24 << 20  # most of that is the kernel's
+        goes_on.set()
+        if slow == "client":
+            assert await drink(reader) == size
+        else:
+            assert await asyncio.wait_for(got, 20) == size
+        await pouring
+        writer.close()
+
+
+async def test_a_tunnel_goes_by_the_forward_proxy_of_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So does a call: an opened connection leaves as calls of the traffic port do."""
+    async with tiny_proxy() as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        async with intercepting() as it:
+            with all_names_lead_to(it.upstream.address):
+                target = f"{OTHER_HOST}:443"
+                assert (
+                    await exchange(await it.secure(target), call_bytes(host=OTHER_HOST))
+                ).status == 200
+                assert (await exchange(await it.secure(), call_bytes())).status == 200
+                await it.running.sink.wait_for()
+    firsts = [head.split(b"\r\n")[0] for head in proxy.heads]
+    assert firsts == [b"CONNECT %b:443 HTTP/1.1" % host.encode() for host in (OTHER_HOST, HOST)]
+    assert SECRET.encode() not in b"".join(proxy.heads)
+
+
+async def test_no_proxy_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tiny_proxy() as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("NO_PROXY", "other.test")
+        async with intercepting() as it:
+            _, writer = await it.secure(f"{OTHER_HOST}:443")
+            writer.close()
+        assert proxy.heads == []
+
+
+async def test_a_host_that_cannot_be_reached_is_a_502(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the 200, so that a client can read why."""
+    async with intercepting() as it:
+        with closed_port() as port:
+            answer = await ask(it.address, connect_bytes(f"127.0.0.1:{port}"))
+        assert (answer.status, answer.error["code"]) == (502, "upstream_unreachable")
+        assert str(port) in answer.error["message"]
+        assert it.port.report().refused == {Refusal.UNREACHABLE: 1}
+    async with tiny_proxy(b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        async with intercepting() as it:
+            answer = await ask(it.address, connect_bytes(f"{OTHER_HOST}:443"))
+            assert (answer.status, answer.error["code"]) == (502, "forward_proxy_error")
+
+
+async def test_no_tunnel_reaches_a_port_of_spantap() -> None:
+    """The traffic port, the interception port and those that the caller names, by any name."""
+    async with intercepting(own_ports=(("127.0.0.1", 4001),)) as it:
+        ours = [it.address[1], it.running.address[1], 4001]
+        for host in ("127.0.0.1", "localhost", "0.0.0.0", "LOCALHOST."):
+            for port in ours:
+                answer = await ask(it.address, connect_bytes(f"{host}:{port}"))
+                assert (answer.status, answer.error["code"]) == (403, "own_port"), (host, port)
+        # Other spellings are refused once their address is known.
+        answer = await ask(it.address, connect_bytes(f"127.1:{it.address[1]}"))
+        assert answer.status == 403
+        with all_names_lead_to(it.running.address):
+            answer = await ask(it.address, connect_bytes(f"rebound.test:{it.running.address[1]}"))
+            assert (answer.status, answer.error["code"]) == (403, "own_port")
+        assert it.port.report().refused == {Refusal.OWN_PORT: len(ours) * 4 + 2}
+
+
+async def test_idle_tunnels_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In number, beside calls, and in time."""
+    monkeypatch.setattr(connection, "MAX_TUNNELS", 3)
+    monkeypatch.setattr(tunnel, "IDLE_SECONDS", 0.5)
+
+    async def wait(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with tunnelling(wait) as (it, first), serving(wait) as port:
+        target = f"127.0.0.1:{port}"
+        more = [await it.connect(target) for _ in range(2)]
+        answer = await ask(it.address, connect_bytes(target))
+        assert (answer.status, answer.error["code"]) == (503, "too_many_tunnels")
+        assert it.port.report().refused == {Refusal.TOO_MANY: 1}
+        for reader, writer in (first, *more):
+            assert await read_to_end(reader) == b""
+            writer.close()
+        await until(lambda: it.running.server.connection_count == 0)
+        _, writer = await it.connect(target)
+        writer.close()
+
+
+async def test_a_tunnel_that_carries_something_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tunnel, "IDLE_SECONDS", 0.4)
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(10):
+            writer.write(data)
+
+    async with tunnelling(echo) as (_, (reader, writer)):
+        for _ in range(8):
+            writer.write(b"x")
+            assert await reader.readexactly(1) == b"x"
+            await asyncio.sleep(0.1)
+        writer.close()
+
+
+async def test_a_client_that_leaves_while_its_host_is_dialled_leaves_nothing() -> None:
+    async with intercepting() as it:
+        loop = asyncio.get_running_loop()
+        find = loop.getaddrinfo
+        asked = asyncio.Event()
+        go = asyncio.Event()
+
+        async def find_late(host: str, port: int, **kind: Any) -> Any:
+            asked.set()
+            await go.wait()
+            return await find(host, port, **kind)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "getaddrinfo", find_late)
+            _, writer = await asyncio.open_connection(*it.address)
+            writer.write(connect_bytes(f"{OTHER_HOST}:443"))
+            await asked.wait()
+            reset(writer)
+            go.set()
+            await until(lambda: it.running.server.connection_count == 0)
+            await until(lambda: it.port._state.tunnel_count == 0)
+
+
+async def test_a_name_that_tls_says_and_connect_does_not_is_refused() -> None:
+    """Another name would be another host behind the same permission."""
+    async with intercepting(hosts=(HOST, OTHER_HOST)) as it:
+        with pytest.raises(ssl.SSLError, match=r"(?i)unrecognized.name"):
+            await it.secure(f"{HOST}:443", name=OTHER_HOST)
+        assert it.port.report().refused == {Refusal.SERVER_NAME: 1}
+        assert it.upstream.connections == 0
+
+
+async def test_tls_that_begins_with_something_else_is_refused() -> None:
+    async with intercepting() as it:
+        reader, writer = await it.connect()
+        writer.write(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00")
+        assert await read_to_end(reader) == b"\x15\x03\x03\x00\x02\x02\x32"
+        writer.close()
+        assert it.port.report().refused == {Refusal.BAD_HELLO: 1}
+
+
+async def test_names_past_the_limit_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command may reach any number of hosts."""
+    monkeypatch.setattr("proxy.interception.tally.MAX_BLIND_HOSTS", 2)
+    async with intercepting() as it:
+        with all_names_lead_to(it.upstream.address):
+            for number in range(5):
+                _, writer = await it.connect(f"h{number}.test:443")
+                writer.close()
+        counts = {blind.host: blind.tunnel_count for blind in it.port.report().blind}
+        assert counts == {"h0.test": 1, "h1.test": 1, "other hosts": 3}
