@@ -218,6 +218,8 @@ class Proxy:
         if self._listener is not None:
             await _accept_what_waits(self._listener.sockets)
             self._listener.close()
+        for port in self._intercept_ports:
+            port.stop_accepting()
         self._server.close_idle()
         if await self._wait_until_ended(timeout_seconds):
             return

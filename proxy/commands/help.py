@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 TOPICS = {
     "run": "one command, nothing configured: `spantap run` and `env`",
     "terminal": "finding a call: `traces`, its filters, `stats`, `store`",
+    "interception": "programs without a base URL",
     "page": "the page in a browser",
     "settings": "every variable, flag and table of the file; privacy, cost, sampling",
     "backends": "where spans go: the OTEL_* variables",

@@ -87,10 +87,14 @@ class InterceptPort:
         for connection in tuple(self._state.opened):
             connection.close_if_idle()
 
-    async def close(self) -> None:
-        """End everything at once."""
+    def stop_accepting(self) -> None:
+        """Accept no more connections."""
         if self._listener is not None:
             self._listener.close()
+
+    async def close(self) -> None:
+        """End everything at once."""
+        self.stop_accepting()
         serving = [connection.end() for connection in self._state.opened]
         for task in serving:
             task.cancel()

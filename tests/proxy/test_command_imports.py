@@ -59,6 +59,7 @@ def test_a_list_imports_nothing_that_it_does_not_need(
     assert "telemetry.reading.sqlite.engine" in imported
     assert _NOBODY & imported == set()
 
+
 _RELAYING = """\
 import sys
 import proxy.app, proxy.__main__, proxy.processes.supervisor, proxy.processes.worker

@@ -62,7 +62,7 @@ def upstream_tls(*protocols: str) -> ssl.SSLContext:
         if name == OTHER_HOST:
             socket.context = others
 
-    context.sni_callback = choose  # type: ignore[assignment]
+    context.sni_callback = choose
     return context
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import ssl
 from typing import TYPE_CHECKING
 
@@ -51,13 +52,18 @@ async def fail(it: Intercepted, how: str) -> None:
     reset(writer)
 
 
+def has_failed(it: Intercepted, count: int) -> bool:
+    """Whether so many connections have failed."""
+    return it.port.report().distrusted == {HOST: count}
+
+
 @pytest.mark.parametrize("how", ["alert", "close", "reset", "close after", "reset after"])
 async def test_two_failures_make_a_host_blind(how: str) -> None:
     """By an alert, or the end of the connection in the handshake or right after it."""
     async with intercepting() as it:
         for number in range(1, MAX_FAILURES + 1):
             await fail(it, how)
-            await until(lambda number=number: it.port.report().distrusted == {HOST: number})
+            await until(functools.partial(has_failed, it, number))
             assert it.running.server.connection_count == 0
         answer = await exchange(await it.secure(tls=distrusting()), call_bytes())
         assert answer.status == 200

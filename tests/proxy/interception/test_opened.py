@@ -382,6 +382,31 @@ async def test_two_runs_at_once_have_their_own_secrets_and_labels() -> None:
         assert one.port.report().opened == {HOST: 1}
 
 
+async def test_a_drain_lets_an_opened_call_end() -> None:
+    """As on the traffic port: no more connections, and open calls to their end."""
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def answer_late(connection: Connection) -> None:
+        begun.set()
+        await goes_on.wait()
+        await connection.answer()
+
+    async with intercepting(answer_late) as it:
+        reader, writer = await it.secure()
+        writer.write(call_bytes(close=False))
+        await begun.wait()
+        draining = asyncio.ensure_future(it.running.proxy.drain(5))
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*it.address)
+        goes_on.set()
+        answer = parse_answer(await read_answer(reader), reset=False)
+        assert (answer.status, answer.field(b"connection")) == (200, b"close")
+        writer.close()
+        await draining
+        await it.running.sink.wait_for()
+
+
 async def test_closing_the_port_ends_its_connections() -> None:
     async with intercepting() as it:
         begun, secured, tunnelled = (

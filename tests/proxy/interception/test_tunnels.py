@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from tests.proxy.interception.intercepting import (
     all_names_lead_to,
     connect_bytes,
     intercepting,
+    upstream_tls,
 )
 from tests.proxy.interception.test_opened import call_bytes, exchange
 from tests.proxy.raw_client import ask, read_to_end, read_with_end, reset, until
@@ -262,6 +264,30 @@ async def test_a_tunnel_goes_by_the_forward_proxy_of_the_environment(
     firsts = [head.split(b"\r\n")[0] for head in proxy.heads]
     assert firsts == [b"CONNECT %b:443 HTTP/1.1" % host.encode() for host in (OTHER_HOST, HOST)]
     assert SECRET.encode() not in b"".join(proxy.heads)
+
+
+async def test_a_tunnel_goes_through_a_forward_proxy_that_speaks_tls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """TLS to the proxy, and in it the client's own."""
+    async with tiny_proxy(tls=upstream_tls()) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"https://{HOST}:{proxy.address[1]}")
+        async with intercepting() as it:
+
+            async def find(host: str, port: int, **_: Any) -> list[Any]:
+                if host == OTHER_HOST:
+                    port = it.upstream.address[1]
+                return socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_STREAM)
+
+            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", find)
+            streams = await it.secure(f"{OTHER_HOST}:443")
+            answer = await exchange(streams, call_bytes(host=OTHER_HOST))
+            assert answer.status == 200
+            streams[1].close()
+            await until(lambda: it.running.server.connection_count == 0)
+    assert [head.split(b"\r\n")[0] for head in proxy.heads] == [
+        b"CONNECT %b:443 HTTP/1.1" % OTHER_HOST.encode()
+    ]
 
 
 async def test_no_proxy_is_heeded(monkeypatch: pytest.MonkeyPatch) -> None:

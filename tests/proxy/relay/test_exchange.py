@@ -39,6 +39,8 @@ class TricklingBody:
 
 class FakeDownstream:
     headers = Head()
+    target = "/v1/chat/completions"
+    called_host = b""
 
     def __init__(self, data: bytes = b"") -> None:
         self.body = TricklingBody(data)
