@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from proxy.interception.authority import Authority
     from proxy.interception.interception import Interception
@@ -54,14 +54,10 @@ class LeafContexts:
 @contextlib.contextmanager
 def _as_file(secret: bytes) -> Iterator[str]:
     """Put bytes into a file that is gone at the end."""
-    try:
-        # Absent on macOS; a sandbox may refuse the call, or have no /proc.
-        file = os.memfd_create("leaf")
-    except (AttributeError, OSError):
-        file = None
+    file = _open_in_memory()
     if file is not None:
         try:
-            path = f"/proc/self/fd/{file}"
+            path = f"/proc/self/fd/{file}"  # absent in some sandboxes
             os.write(file, secret)
             if os.path.exists(path):  # noqa: PTH110 - a Path would follow it to its target
                 yield path
@@ -75,3 +71,12 @@ def _as_file(secret: bytes) -> Iterator[str]:
         with os.fdopen(opened, "wb") as stream:
             stream.write(secret)
         yield str(on_disk)
+
+
+def _open_in_memory() -> int | None:
+    """Open a file in memory; ``None`` if the system has none, as macOS, or refuses."""
+    create: Callable[[str], int] | None = getattr(os, "memfd_create", None)
+    try:
+        return None if create is None else create("leaf")
+    except OSError:
+        return None
