@@ -8,7 +8,7 @@ import contextlib
 import socket
 import ssl
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,6 +96,7 @@ class Intercepted:
     running: RunningProxy
     port: InterceptPort
     interception: Interception
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     @property
     def address(self) -> Address:
@@ -114,6 +115,7 @@ class Intercepted:
     async def connect(self, target: str = f"{HOST}:443") -> Streams:
         """A client behind a CONNECT that was answered with 200."""
         reader, writer = await asyncio.open_connection(*self.address)
+        self.writers.append(writer)
         writer.write(connect_bytes(target))
         head = await reader.readuntil(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 "), head
@@ -179,7 +181,12 @@ async def intercepting(
         ):
             with all_names_lead_to(upstream.address):
                 port = await running.proxy.intercept(interception)
-                yield Intercepted(upstream, running, port, interception)
+                it = Intercepted(upstream, running, port, interception)
+                try:
+                    yield it
+                finally:
+                    for writer in it.writers:
+                        writer.transport.abort()
             await running.proxy.close()
             assert running.server.other_count == 0
             assert port._state.tunnel_count == 0

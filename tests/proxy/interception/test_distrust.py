@@ -64,7 +64,7 @@ async def test_two_failures_make_a_host_blind(how: str) -> None:
         for number in range(1, MAX_FAILURES + 1):
             await fail(it, how)
             await until(functools.partial(has_failed, it, number))
-            assert it.running.server.connection_count == 0
+            await until(lambda: it.running.server.connection_count == 0)
         answer = await exchange(await it.secure(tls=distrusting()), call_bytes())
         assert answer.status == 200
         report = it.port.report()
