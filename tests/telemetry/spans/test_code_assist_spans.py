@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from codec.text.jsontext import encode_json
 from telemetry.spans.rules import SpanRules
 from tests.codec.apis.gemini.chunks import USAGE, chunk, write_events
@@ -54,11 +56,11 @@ def test_a_stream_in_envelopes_gives_the_span_that_it_gives_without() -> None:
     assert (span["llm.provider"], span["gen_ai.provider.name"]) == ("google", "gcp.gemini")
 
 
-def test_the_project_is_masked_wherever_it_stands() -> None:
+@pytest.mark.parametrize("inner", [{}, {"project": "project-of-others"}])
+def test_the_project_is_masked_wherever_it_stands(inner: dict[str, str]) -> None:
     """It names the caller's account: in the request, its parameters, and where somebody says it."""
     answer = encode_json({"response": CHUNKS[1], "traceId": "project-of-somebody"}).encode()
-    for inner in ({}, {"project": "project-of-others"}):
-        asked = {**ENCLOSED, "request": {**ENCLOSED["request"], **inner}}
-        span = span_of("code_assist.generate", "/v1internal:generateContent", asked, answer)
-        assert "project-of-" not in str(span)
+    asked = {**ENCLOSED, "request": {**INNER, **inner}}
+    span = span_of("code_assist.generate", "/v1internal:generateContent", asked, answer)
+    assert "project-of-" not in str(span)
     assert "Which way" in span["input.value"]
