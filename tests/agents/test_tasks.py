@@ -107,7 +107,11 @@ async def test_an_agent_does_a_task(task: Task, tmp_path: Path) -> None:
 
 
 async def test_xai_s_grok_does_a_task(tmp_path: Path) -> None:
-    """Its calls are seen with a key alone; what it leaves at its end is no failure of ours."""
+    """Its calls are seen with a key alone; what it leaves at its end is no failure of ours.
+
+    It is not in the lock, because ``npm ci`` wants its packages for other systems, which some
+    registries lack: ``npm install @xai-official/grok@1.0.41`` in ``.agents/node`` adds it.
+    """
     home, folder, store = tmp_path / "home", tmp_path / "task", tmp_path / "traces.db"
     folder.mkdir()
     (folder / NOTES).write_text(BEFORE, encoding="utf-8")
