@@ -27,6 +27,13 @@ __all__ = ("REQUEST", "ChunkPeeler", "peel_answer", "peel_request")
 
 REQUEST: Final = "request"
 
+_CONTENT: Final = frozenset(
+    {
+        *("contents", "systemInstruction", "system_instruction"),
+        *("tools", "toolConfig", "tool_config"),
+    }
+)
+
 _LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 """Between tokens of JSON all spaces are the same, and in its strings no line ends can be."""
 
@@ -36,13 +43,14 @@ _EVENT_END: Final = b"\r\n\r\n"
 def peel_request(body: JsonObject) -> JsonObject:
     """Give the members of the request in a body, and those beside it.
 
-    What the request has, too, is below ``extra_body``: it may be a credential.
+    What the request has, too, is below ``extra_body``, because it may be a credential; but no
+    content, and no tools.
     """
     request = body.get(REQUEST)
     if not isinstance(request, dict):
         return body
     beside = {name: value for name, value in body.items() if name != REQUEST}
-    doubled = {name: beside[name] for name in beside.keys() & request.keys()}
+    doubled = {name: beside[name] for name in (beside.keys() & request.keys()) - _CONTENT}
     return {**beside, **request, **({"extra_body": doubled} if doubled else {})}
 
 
