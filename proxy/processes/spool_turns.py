@@ -8,6 +8,9 @@ room. If there is only a little in the spool, it is read after each turn of the 
 anything of that turn is recorded. The reason: a worker whose socket was full for a moment has
 spooled a call or two, and a call that continues them may end next.
 
+Reading takes time, in which one worker may send a call while another one's newer call is read. So a
+call is recorded only after all workers, and the spool, were read once more.
+
 If there is more in the spool, telemetry is behind. Then calls are held until the spool is read, and
 recorded in the order in which they ended (:mod:`telemetry.observing.call_ordering`). They are held
 for at most :data:`MAX_BEHIND_SECONDS`; while the store fails longer, because nothing can be stored
@@ -104,7 +107,7 @@ class SpoolTurns:
         if self._is_behind:
             reads = time.monotonic() >= self._reads_from and self._has_room()
             return 0.0 if reads else _STEP_SECONDS
-        return 0.0 if self._reads else None
+        return 0.0 if self._reads or self._ordering.holds_some else None
 
     def take(self, *, is_ready: bool, is_drained: bool) -> None:
         """Take a turn after that of the workers, whose calls are held meanwhile.
@@ -116,10 +119,12 @@ class SpoolTurns:
         self._reads = False
         if self._is_behind:
             self._catch_up(is_drained=is_drained)
-        elif not is_ready:
-            self._read_beside()
-        elif time.monotonic() < self._next_look or not self._must_wait():
+        elif self._ordering.holds_some or (is_ready and time.monotonic() >= self._next_look):
+            self._record_or_wait()
+        elif is_ready:
             self._ordering.release()
+        else:
+            self._read_beside()
 
     def end(self) -> None:
         """Record the calls that are held."""
@@ -138,15 +143,43 @@ class SpoolTurns:
         elif not self._spool.is_empty:  # also if all is read, because one more read ends a segment
             self._ordering.hold()
             self._read_little()
-            self._ordering.release()
+            self._ordering.is_holding = False  # what came is recorded with the next turn
 
     def _read_little(self) -> None:
-        """Read only what was there at the last check, because a worker may write as fast."""
+        """Read only what was there at the last check, because a worker may write as fast.
+
+        Other workers may have spooled the calls before those that are read here, so we check again.
+        """
         while self._has_room() and self._read_spool() and self._spool.unread_bytes:
             pass
+        self._next_look = 0.0
 
-    def _must_wait(self) -> bool:
-        """Read the little that is in the spool; true if there is more to wait for.
+    def _record_or_wait(self) -> None:
+        if not self._record_held():
+            self._fall_behind()
+
+    def _record_held(self) -> bool:
+        """Read all sources once more, then record the calls that were held before.
+
+        The call that one of these continues ended before it, so it had come to some source by then.
+        Calls that come meanwhile are held until the next turn.
+
+        Returns:
+            False if not all of that can be read now; then nothing is recorded.
+        """
+        end_ns = self._ordering.find_last_end()
+        if time.monotonic() < self._next_look:
+            self._read_workers()
+        elif not self._read_all():
+            return False
+        if end_ns is None:
+            self._ordering.is_holding = False
+        else:
+            self._ordering.release(end_ns)
+        return True
+
+    def _read_all(self) -> bool:
+        """Read what workers have sent, and the little that is in the spool; false if it is more.
 
         Workers are read first: they may have sent a part of an exchange before they spooled it.
         """
@@ -157,14 +190,13 @@ class SpoolTurns:
         self._spool.look()
         if not self._spool.unread_bytes:
             self._has_given_up = False
-            return False
-        if self._has_given_up:
-            return False
-        if turns == MAX_TURNS or self._is_far() or not self._has_room():
-            self._fall_behind()
-            return True
-        self._read_little()
-        return False
+        elif not self._has_given_up:
+            if turns == MAX_TURNS or self._is_far() or not self._has_room():
+                return False
+            self._ordering.hold()
+            self._read_little()
+            return not self._spool.unread_bytes
+        return True
 
     def _is_far(self) -> bool:
         return self._spool.unread_bytes > LITTLE_BYTES
@@ -190,6 +222,9 @@ class SpoolTurns:
                 self._until = now + MAX_BEHIND_SECONDS
             else:
                 is_read = True
-        if is_read or now >= self._until:
-            self._has_given_up = not is_read
+            self._next_look = 0.0
+        if is_read and self._record_held():
+            self._is_behind = False
+        elif now >= self._until:
+            self._has_given_up = True
             self.end()

@@ -1,10 +1,10 @@
-"""Orders calls: after a start of telemetry they are recorded in the order of their ends.
+"""Orders calls: they are recorded in the order of their ends.
 
-Several workers, and the spool, hold calls back while there is no telemetry, and these calls arrive
-in any order. If a call is recorded before the call that it continues, the two are not connected. A
-call begins after the call that it continues has ended. So calls are held for a while, and then
-recorded in the order of their ends. Held calls are not recorded, and so not settled: a kill loses
-none (R8).
+Several workers, and the spool, hold calls back while there is no telemetry or it is slow, and these
+calls arrive in any order. If a call is recorded before the call that it continues, the two are not
+connected. A call begins after the call that it continues has ended. So calls are held for a while,
+and then recorded in the order of their ends. Held calls are not recorded, and so not settled: a
+kill loses none (R8).
 
 Only a few calls are held (R5). At :data:`MAX_HELD_CALLS` calls, or at :data:`MAX_HELD_BYTES` of
 requests, the half that ended first is recorded. An answer that is not large may take as much memory
@@ -36,7 +36,7 @@ class CallOrdering:
         record: gets each call, and the receipt to settle.
 
     Attributes:
-        is_holding: calls are held.
+        is_holding: calls that come are held.
     """
 
     def __init__(self, record: Callable[[Exchange, Receipt | None], None]) -> None:
@@ -44,6 +44,11 @@ class CallOrdering:
         self._held: list[tuple[Exchange, Receipt | None]] = []
         self._held_bytes = 0
         self.is_holding = False
+
+    @property
+    def holds_some(self) -> bool:
+        """Whether calls are held."""
+        return bool(self._held)
 
     def hold(self) -> None:
         """Hold calls until :meth:`release`."""
@@ -62,11 +67,15 @@ class CallOrdering:
             ends = sorted(map(_find_end, self._held))
             self._record_until(ends[len(ends) // 2])
 
-    def release(self) -> None:
-        """Record all held calls, and hold no more."""
+    def find_last_end(self) -> int | None:
+        """Find when the last one of the held calls ended; ``None`` if none is held."""
+        return max(map(_find_end, self._held)) if self._held else None
+
+    def release(self, end_ns: int | None = None) -> None:
+        """Record the held calls that ended by a time, or all; hold no further calls."""
         self.is_holding = False
         if self._held:
-            self._record_until(None)
+            self._record_until(end_ns)
 
     def _record_until(self, end_ns: int | None) -> None:
         """Record the held calls that ended by a time, or all of them."""

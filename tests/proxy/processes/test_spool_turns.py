@@ -7,6 +7,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.processes import spool_turns
 from proxy.processes.spool_turns import SpoolTurns
@@ -14,6 +15,7 @@ from telemetry.errors import StoreError
 from telemetry.frames.spool import measure_spool
 from telemetry.observing.call_ordering import CallOrdering
 from tests.proxy.processes.channels import Intake, connected, emit, spooling, until
+from tests.telemetry.exchanges import make_exchange
 from tests.telemetry.tap_frames import START_NS, WHOLE_STREAM, add_frame, exchange_frames
 
 if TYPE_CHECKING:
@@ -110,6 +112,56 @@ def test_a_spool_that_grows_while_it_is_read_keeps_no_commit_waiting() -> None:
     turns.take(is_ready=True, is_drained=True)
     turns.take(is_ready=False, is_drained=True)
     assert spool.reads == 2
+
+
+@pytest.mark.parametrize("is_spooled", [False, True])
+def test_a_call_is_recorded_after_those_that_ended_while_others_were_read(
+    *, is_spooled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One worker's newer call is read before another one's older call: it waits for one more read.
+
+    Both are sent, or both are spooled.
+    """
+    monkeypatch.setattr(spool_turns, "LOOK_SECONDS", 60.0)
+    ended: list[int] = []
+    ordering = CallOrdering(lambda exchange, _: ended.append(exchange.end_ns))
+    sent, spool = _Calls(ordering), _Calls(ordering)
+    turns = SpoolTurns(
+        spool,  # type: ignore[arg-type]  # quacks
+        ordering,
+        has_room=lambda: True,
+        read_spool=spool.read,
+        read_workers=sent.read,
+    )
+    turns.take(is_ready=True, is_drained=True)  # the spool is looked at, and empty
+    (spool if is_spooled else sent).end_times_ns = [2, 1]
+    for _ in range(4):
+        turns.take(is_ready=sent.read(), is_drained=True)
+    assert ended == [1, 2]
+    assert turns.wait_seconds() is None
+
+
+class _Calls:
+    """Calls that come one by one: a worker writes the next while the one before is read."""
+
+    is_empty = False
+
+    def __init__(self, ordering: CallOrdering) -> None:
+        self._ordering = ordering
+        self.end_times_ns: list[int] = []
+        self.unread_bytes = 0
+
+    def look(self) -> None:
+        self.unread_bytes = len(self.end_times_ns)
+
+    def read(self) -> bool:
+        self.unread_bytes = 0
+        if not self.end_times_ns:
+            return False
+        self._ordering.hold()
+        call = make_exchange({"messages": []})
+        self._ordering.take(replace(call, end_ns=self.end_times_ns.pop(0)), None)
+        return True
 
 
 class _GrowingSpool:
