@@ -10,6 +10,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from proxy.__main__ import main
 from proxy.commands import table
@@ -40,13 +41,13 @@ ID = "2dd5cb58"
 
 @pytest.fixture(autouse=True)
 def _store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store with some calls, one of them with the id of the page, and the run of the page."""
+    """A store with some calls, one of them with the id of the page, and the runs of the page."""
     identity = SpanIdentity(trace_id="0f" * 16, span_id=f"{ID}00000001")
     exchanges = (make_exchange(1), make_exchange(2, identity=identity), make_failed_exchange(3))
     monkeypatch.chdir(tmp_path)  # where files are named
     path = make_store(tmp_path / "traces.db", *exchanges)
     with Store.open(path) as store:
-        store.add(make_agent_run(812).rows)
+        store.add([replace(row, launch="nightly") for row in make_agent_run(812).rows])
     monkeypatch.setenv("SPANTAP_STORE", str(path))
     monkeypatch.delenv("SPANTAP_CONFIG", raising=False)
 
