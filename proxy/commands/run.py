@@ -25,6 +25,7 @@ from proxy.launches.joining import join_proxy
 from proxy.launches.resolving import resolve
 from proxy.launches.tools import Changes, Start, find_tool
 from proxy.launches.variables import keep_fixed, read_variables
+from proxy.prefixes import TO_PREFIX
 from proxy.processes.launch_channel import digest_privacy
 from proxy.settings.spans import hand_over, hides_content
 from proxy.settings.variable_names import describe_unknown_names
@@ -218,7 +219,8 @@ def _describe_urls(around: Surroundings, bases: Bases) -> Iterator[str]:
     variables = {row.name for row in read_variables()}
     own = {name: url for name, url in around.tool_urls.items() if name in variables}
     for name, url in (around.set_urls | own).items():
-        if name not in around.implied and bases.is_elsewhere(name):
+        is_ours = TO_PREFIX in url  # of a launch around this one
+        if name not in around.implied and bases.is_elsewhere(name) and not is_ours:
             names.setdefault(url, []).append(name)
     for url, them in names.items():
         yield f"calls of {' and '.join(them)} go on to {url}"
