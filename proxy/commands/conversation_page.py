@@ -51,7 +51,7 @@ _COLUMNS = (_ID, _TOOK, _IN, _CACHED, _OUT, _COST, _WHAT)
 def show_conversation(
     reader: Calls, number: int, console: Console, *, as_json: bool, zone: tzinfo | None = None
 ) -> bool:
-    """Show a conversation; false if there is none of that number.
+    """Show a conversation; return false if none has that number.
 
     Args:
         reader: reads the store.

@@ -28,7 +28,7 @@ class NotTls(Exception):  # noqa: N818 - names the condition, as others do
 
 
 class BadHello(Exception):  # noqa: N818 - as above
-    """They are, but the message is invalid or too large."""
+    """The bytes begin a ClientHello that is invalid or too large."""
 
 
 class ClientHello(NamedTuple):

@@ -92,7 +92,7 @@ class OpenedConnection(DownstreamConnection):
 
 
 class OpenedTls(TlsProtocol):
-    """TLS of an opened connection, whose first message was read already."""
+    """Serves TLS on an opened connection after its first message was read."""
 
     def __init__(
         self, served_by: OpenedConnection, intercept: InterceptState, host: str, seconds: float

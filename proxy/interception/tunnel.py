@@ -84,7 +84,7 @@ class Tunnel:
 
 
 class _End(asyncio.Protocol):
-    """One of the two connections."""
+    """A side of a tunnel: one of its two connections."""
 
     def __init__(
         self, transport: asyncio.Transport, other: asyncio.Transport, tunnel: Tunnel

@@ -178,7 +178,7 @@ def _adapt_gemini(start: Start, bases: Bases) -> Changes:
 def _adapt_qwen(start: Start, bases: Bases) -> Changes:
     """Let qwen-code 0.24 send the same through us as to DashScope directly.
 
-    It takes a base URL for DashScope's if a variable of its own, for proxies, names the same one.
+    It takes a base URL for DashScope's if its variable for proxies names the same one.
     To any other it sends no session, no marks for the cache and fewer headers.
     """
     name = "OPENAI_BASE_URL"

@@ -41,7 +41,7 @@ class Turn:
 
     @property
     def calls(self) -> list[SpanSummary]:
-        """Its calls."""
+        """The calls of the turn."""
         return [row for row in self.rows if is_call(row.columns.kind)]
 
     @property

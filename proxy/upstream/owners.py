@@ -25,7 +25,7 @@ class Owner(Enum):
 
     @property
     def provider(self) -> str:
-        """Its ``llm.provider``."""
+        """The ``llm.provider`` of its calls."""
         return Owner.GOOGLE.value if self is Owner.CODE_ASSIST else self.value
 
 

@@ -301,7 +301,7 @@ class Conversations:
         """Put a continuation into the conversation that the client names.
 
         Calls of one name are one conversation. Calls that continue them and name none join it. A
-        sub-agent that says who it is has a conversation of its own.
+        sub-agent that names itself has a separate conversation.
         """
         name, before, ids = exchange.context.session_id, continuation.before, exchange.agent_ids
         if name is None:

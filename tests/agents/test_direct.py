@@ -220,7 +220,7 @@ def test_an_agent_sends_through_spantap_what_it_sends_itself(way: str, tmp_path:
 
 @pytest.mark.timeout(300)
 def test_qwen_code_calls_the_same_host_where_none_is_named(tmp_path: Path) -> None:
-    """Its own base URL, by a key alone."""
+    """The base URL that a key alone needs."""
     task, store = AGENTS["qwen"], tmp_path / "traces.db"
     direct, tapped = run_ways(tmp_path, task, "", f"{PROGRAM} run --store {store} --")
     assert {one.host for one in direct} == {one.host for one in tapped}

@@ -107,7 +107,7 @@ async def test_an_agent_does_a_task(task: Task, tmp_path: Path) -> None:
 
 
 async def test_xai_s_grok_does_a_task(tmp_path: Path) -> None:
-    """Its calls are seen with a key alone; what it leaves at its end is no failure of ours.
+    """Grok's calls are seen with a key alone; the call that it leaves at its end is no failure.
 
     It is not in the lock, because ``npm ci`` wants its packages for other systems, which some
     registries lack: ``npm install @xai-official/grok@1.0.41`` in ``.agents/node`` adds it.
