@@ -13,6 +13,7 @@ from proxy.certificates import load_authorities, load_certificate
 from proxy.downstream.inbound_keys import read_keys
 from proxy.limits import DownstreamLimits, fit_file_limit
 from proxy.own_address import is_loopback, is_own_address
+from proxy.upstream.client_certificate import UpstreamTls
 
 if TYPE_CHECKING:
     from proxy.downstream.inbound_keys import InboundKeys
@@ -33,6 +34,7 @@ def read_limits(settings: RelaySettings) -> DownstreamLimits:
 def build_upstream_tls(settings: RelaySettings) -> ssl.SSLContext:
     """Build verified TLS to upstreams, with the additional authority and our own certificate."""
     context = ssl.create_default_context()
+    context.sslobject_class = UpstreamTls
     if settings.ca_file is not None:
         load_authorities(context, settings.ca_file)
     if settings.client_cert is not None:

@@ -42,6 +42,8 @@ from proxy.headers import FRAMING, MAX_SHAPES, Head, RawHeaders, response_header
 from proxy.sockets import count_unacknowledged, reset
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from proxy.downstream.client_stream import ClientStream
     from proxy.downstream.request_parser import Request
 
@@ -109,6 +111,10 @@ MAX_RESET_WAIT_SECONDS = 2.0
 """How long a cut waits for the client to acknowledge what came before it."""
 
 
+def _no_advice(_: str) -> str:
+    return ""
+
+
 class Answered(enum.Enum):
     """The fate of a connection after an answer.
 
@@ -133,6 +139,7 @@ class Downstream:
         launch: the label of the launch that the request belongs to; empty for none.
         called_host: the ``Host`` that the upstream gets, if the client called the upstream itself
             on a connection that we opened; empty if it called us.
+        advise: returns what to add to the message of an error of ours, by its code.
         head_sent: the answer has begun.
         own_fields: our fields for the answer's head; the upstream's fields of the same names are
             left out.
@@ -148,6 +155,7 @@ class Downstream:
         self.head_sent = False
         self.launch = ""
         self.called_host = b""
+        self.advise: Callable[[str], str] = _no_advice
         self.own_fields: RawHeaders = ()
         self.method = request.method
         self.target = request.target
@@ -256,7 +264,7 @@ class Downstream:
         answer = encode_error(
             status,
             code,
-            message,
+            message + self.advise(code),
             as_amazon=as_amazon,
             has_body=self.method != "HEAD",
             fields=self.own_fields,

@@ -19,7 +19,7 @@ class BlindReason(StrEnum):
     HTTP2_ONLY = "the client speaks HTTP/2 only"
     NO_TLS = "the client does not speak TLS"
     DISTRUST = "the client does not trust the certificate of this run"
-    CLIENT_CERTIFICATE = "the client has a certificate of its own"
+    CLIENT_CERTIFICATE = "the host wants a client certificate"
     RUN_OVER = "the run is over"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from proxy.downstream.connection import DownstreamConnection
 from proxy.downstream.tls_port import TlsProtocol
 from proxy.interception.interception import Refusal
+from proxy.upstream.errors import UpstreamWantsCertificateError
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
@@ -26,6 +27,11 @@ looked at our certificate only then, as Node does."""
 _OTHER_HOST = (
     "This connection was opened for another host than the one that the request names. Send the "
     "request on a connection to its own host."
+)
+
+_TUNNELLED_NEXT = (
+    " From now on spantap passes connections to this host without opening them, so a client with a "
+    "certificate can connect again."
 )
 
 _PORT = re.compile(rb"\.?(:443)?")
@@ -57,7 +63,7 @@ class OpenedConnection(DownstreamConnection):
         self.is_made = True
         self._made_at = asyncio.get_running_loop().time()
         self._intercept.tally.note_opened(self._host)
-        self._intercept.opened.add(self)
+        self._intercept.opened[self] = self._host
         self._intercept.release(self._below)  # the server counts it next
         super().connection_made(transport)
 
@@ -76,7 +82,7 @@ class OpenedConnection(DownstreamConnection):
         super().connection_lost(exc)
 
     def _leave(self, connection: DownstreamConnection) -> None:
-        self._intercept.opened.discard(connection)
+        self._intercept.opened.pop(connection, None)
         self._intercept.server.connections.discard(connection)
 
     async def _answer_for_host(self, downstream: Downstream) -> Answered:
@@ -85,10 +91,18 @@ class OpenedConnection(DownstreamConnection):
         if named is not None and not _is_host(named, self._host):
             intercept.refuse(Refusal.HOST)
             return await downstream.answer_error(421, "misdirected_request", _OTHER_HOST)
-        if intercept.is_over:
+        if intercept.find_blindness(self._host, 443) is not None:
             downstream.close_after_answer()
+        downstream.advise = self._advise
         label = intercept.interception.label
         return await intercept.relay(f"https://{self._host}", label, downstream)
+
+    def _advise(self, code: str) -> str:
+        """Leave the host alone if the error is that it wants a client certificate."""
+        if code != UpstreamWantsCertificateError.code:
+            return ""
+        self._intercept.leave_alone(self._host)
+        return _TUNNELLED_NEXT
 
 
 class OpenedTls(TlsProtocol):

@@ -41,7 +41,7 @@ class InterceptState:
         dial: makes a connection for a tunnel.
         own_ports: where spantap listens itself.
         is_over: everything new is tunnelled.
-        opened: the opened connections.
+        opened: the opened connections, and the host of each.
         transports: the other connections to clients, which count against the limit here.
         tunnel_count: open tunnels.
     """
@@ -52,7 +52,7 @@ class InterceptState:
     dial: Callable[[str, int], Awaitable[asyncio.Transport]]
     own_ports: list[tuple[str, int]]
     is_over: bool = False
-    opened: set[DownstreamConnection] = field(default_factory=set)
+    opened: dict[DownstreamConnection, str] = field(default_factory=dict)
     transports: set[asyncio.Transport] = field(default_factory=set)
     tunnel_count: int = 0
 
@@ -90,7 +90,17 @@ class InterceptState:
             return BlindReason.OTHER_PORT
         if (reason := self.interception.blind.get(host)) is not None:
             return reason
-        return BlindReason.DISTRUST if self.tally.is_distrusted(host) else None
+        return self.tally.find_blindness(host)
+
+    def leave_alone(self, host: str) -> None:
+        """Tunnel a host from now on, because it wants a client certificate.
+
+        Its opened connections end now, or with their next answer.
+        """
+        self.tally.note_wants_certificate(host)
+        for connection, opened_host in tuple(self.opened.items()):
+            if opened_host == host:
+                connection.close_if_idle()
 
     def is_ours(self, asked: ConnectRequest) -> bool:
         """Tell whether a CONNECT names one of our own ports."""

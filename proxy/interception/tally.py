@@ -3,7 +3,8 @@
 A client that does not trust the certificate of the run ends the handshake, or the connection right
 after it. No single such end proves distrust: some clients drop their first connection and succeed
 with the next. So a host becomes blind after :data:`MAX_FAILURES` ends of that kind, and only if no
-connection to it has ever carried a request. It stays blind until the run is over.
+connection to it has ever carried a request. A host that wants a client certificate becomes blind at
+once. Both stay so until the run is over.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Tally:
         self._opened: Counter[str] = Counter()
         self._trusted: set[str] = set()
         self._failures: Counter[str] = Counter()
+        self._wanting: set[str] = set()
         self._blind: dict[tuple[str, BlindReason], BlindCount] = {}
         self._refused: Counter[Refusal] = Counter()
 
@@ -57,6 +59,16 @@ class Tally:
     def is_distrusted(self, host: str) -> bool:
         """Tell whether clients have shown that they do not trust us for this host."""
         return self._failures[host] >= MAX_FAILURES and host not in self._trusted
+
+    def note_wants_certificate(self, host: str) -> None:
+        """Note that a host refused us because it wants a client certificate."""
+        self._wanting.add(host)
+
+    def find_blindness(self, host: str) -> BlindReason | None:
+        """Return why a host is left alone because of what happened so far."""
+        if host in self._wanting:
+            return BlindReason.CLIENT_CERTIFICATE
+        return BlindReason.DISTRUST if self.is_distrusted(host) else None
 
     def count_blind(self, host: str, port: int, reason: BlindReason) -> BlindCount:
         """Count a tunnel; what it carries is added to the count that this returns."""

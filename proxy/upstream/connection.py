@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, cast
 
 from proxy.stall_watch import StallWatch
 from proxy.upstream.answer_parser import AnswerParser
-from proxy.upstream.errors import UpstreamClosedError, UpstreamSilentError, UpstreamStalledError
+from proxy.upstream.client_certificate import wants_certificate
+from proxy.upstream.errors import (
+    UpstreamClosedError,
+    UpstreamSilentError,
+    UpstreamStalledError,
+    UpstreamWantsCertificateError,
+)
 from proxy.upstream.response import UpstreamResponse
 
 if TYPE_CHECKING:
@@ -227,6 +233,8 @@ class UpstreamConnection(asyncio.Protocol):
         is_framed = parser.head is None or parser.head.is_framed
         if exc is None and not is_framed and self._response is not None:
             self._response.end()
+        elif wants_certificate(exc):
+            self.fail(UpstreamWantsCertificateError(str(exc)))
         elif exc is None or is_framed:
             self.fail(UpstreamClosedError())
         else:

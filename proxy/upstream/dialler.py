@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import aiohappyeyeballs
 
 from proxy.tasks import spawn
+from proxy.upstream.client_certificate import wants_certificate
 from proxy.upstream.connection import UpstreamConnection
 from proxy.upstream.errors import (
     ConnectTimeoutError,
@@ -26,6 +27,7 @@ from proxy.upstream.errors import (
     UpstreamError,
     UpstreamTlsError,
     UpstreamUnreachableError,
+    UpstreamWantsCertificateError,
 )
 from proxy.upstream.forward_proxy import encode_credentials
 from proxy.upstream.idle_connections import IdleConnections
@@ -229,5 +231,7 @@ async def _look_up(host: str | None, port: int | None) -> list[AddrInfoType]:
 
 def _explain(error: OSError) -> UpstreamError:
     """Make our error, in the system's own words."""
-    kind = UpstreamTlsError if isinstance(error, ssl.SSLError) else UpstreamUnreachableError
+    kind: type[UpstreamError] = UpstreamUnreachableError
+    if isinstance(error, ssl.SSLError):
+        kind = UpstreamWantsCertificateError if wants_certificate(error) else UpstreamTlsError
     return kind(error.strerror or str(error))

@@ -67,6 +67,13 @@ class UpstreamTlsError(UpstreamError):
     sentence = "the TLS connection failed"
 
 
+class UpstreamWantsCertificateError(UpstreamTlsError):
+    """The upstream refused us because of a client certificate: we have none, or another one."""
+
+    code = "upstream_wants_certificate"
+    sentence = "it wants a client certificate"
+
+
 class ForwardProxyError(UpstreamError):
     """The forward proxy did not make the connection."""
 

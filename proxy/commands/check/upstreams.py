@@ -36,6 +36,7 @@ _MENDS = {
     "upstream_connect_timeout": "check whether a firewall is in the way, or HTTPS_PROXY is missing",
     "upstream_timeout": "read its log, or raise SPANTAP_FIRST_BYTE_TIMEOUT_SECONDS",
     "upstream_tls_error": "name its authority with SPANTAP_CA_FILE, or write http:// if meant",
+    "upstream_wants_certificate": "name one that it accepts with SPANTAP_CLIENT_CERT",
     "forward_proxy_error": "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
     "upstream_unreachable": "check whether it runs, and the URL's host and port",
     "upstream_invalid_response": "check whether the URL's port speaks HTTP, or https:// is missing",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from proxy.interception import port
 from proxy.interception.interception import BlindReason, Refusal
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
@@ -371,6 +372,31 @@ async def test_after_the_run_everything_is_tunnelled() -> None:
         [blind] = it.port.report().blind
         assert (blind.host, blind.reason, blind.tunnel_count) == (HOST, BlindReason.RUN_OVER, 1)
         await it.running.sink.wait_for(2)
+
+
+async def test_a_day_after_the_run_everything_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is open then, busy or not, and the port: a daemon may never end."""
+    monkeypatch.setattr(port, "MAX_OUTLIVING_SECONDS", 0.3)
+    begun = asyncio.Event()
+
+    async def never_answer(connection: Connection) -> None:
+        begun.set()
+        await connection.wait_closed_by_peer(10)
+
+    async with intercepting(never_answer) as it:
+        tunnelled = await it.secure(f"{OTHER_HOST}:443")
+        busy = await it.secure()
+        busy[1].write(call_bytes(close=False))
+        await begun.wait()
+        it.port.make_blind()
+        await it.connect()
+        it.port.make_blind()  # again, which prolongs nothing
+        for reader, _ in (tunnelled, busy):
+            assert await read_to_end(reader) == b""
+        assert (await it.running.wait_for_end()).kind is EndKind.CLIENT_GONE
+        await until(lambda: it.running.server.connection_count == 0)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*it.address)
 
 
 async def test_two_runs_at_once_have_their_own_secrets_and_labels() -> None:

@@ -15,6 +15,7 @@ from proxy.upstream.errors import (
     UpstreamStalledError,
     UpstreamTlsError,
     UpstreamUnreachableError,
+    UpstreamWantsCertificateError,
     explain_upstream_error,
 )
 from proxy.upstream.routes import Upstream
@@ -34,6 +35,12 @@ UPSTREAM = Upstream(
         (UpstreamSilentError(), 504, "upstream_timeout", EndKind.TIMEOUT),
         (UpstreamStalledError(), 504, "upstream_timeout", EndKind.TIMEOUT),
         (UpstreamTlsError("x"), 502, "upstream_tls_error", EndKind.CONNECT_ERROR),
+        (
+            UpstreamWantsCertificateError("x"),
+            502,
+            "upstream_wants_certificate",
+            EndKind.CONNECT_ERROR,
+        ),
         (ForwardProxyError("407"), 502, "forward_proxy_error", EndKind.CONNECT_ERROR),
         (UpstreamUnreachableError("x"), 502, "upstream_unreachable", EndKind.CONNECT_ERROR),
         (InvalidAnswerError("x"), 502, "upstream_invalid_response", EndKind.UPSTREAM_INVALID),
