@@ -4,6 +4,6 @@
 :class:`proxy.upstream.response.UpstreamResponse`, which has the answer's head and reads its body.
 :func:`proxy.upstream.errors.explain_upstream_error` puts failures into words.
 
-Doors: ``catalogue``, ``client``, ``errors``, ``forward_proxy``, ``owners``, ``passes``,
-``request``, ``response``, ``routes``.
+Doors: ``catalogue``, ``client``, ``client_certificate``, ``errors``, ``forward_proxy``, ``owners``,
+``passes``, ``request``, ``response``, ``routes``.
 """
