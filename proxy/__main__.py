@@ -120,6 +120,14 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     add("--page", action="store_true", dest="opens_page", help="open the page in a browser")
     add("--no-flags", action="store_true", help="give known programs no extra flags")
     add("--upstream", default=argparse.SUPPRESS, help="base URL of all calls")
+    add("--intercept", action="store_true", help="open the TLS of hosts of models for the command")
+    add(
+        "--intercept-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a host to open besides them; may be repeated",
+    )
     _add_store(command)
     add("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="what to run")
 
@@ -275,6 +283,8 @@ def _run(options: dict[str, Any]) -> int:
         flags=not options["no_flags"],
         page=options["opens_page"],
         ignores_urls="upstream" in options,
+        intercepts=options["intercept"] or bool(options["intercept_host"]),
+        intercept_hosts=tuple(options["intercept_host"]),
     )
     return run_run(_settings_of(options), run)
 

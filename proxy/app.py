@@ -176,12 +176,14 @@ class Proxy:
         self.address: tuple[str, int] = traffic.getsockname()[:2]
 
     async def intercept(
-        self, interception: Interception, host: str = "127.0.0.1", port: int = 0
+        self, interception: Interception, listener: socket.socket | None = None
     ) -> InterceptPort:
         """Open a port that opens the TLS of model hosts for one command; the proxy closes it.
 
+        It is that of a bound listener, or any on loopback.
+
         Raises:
-            ConfigurationError: other machines reach the host, or the port is taken.
+            ConfigurationError: other machines reach the listener.
         """
         from proxy.interception.port import InterceptPort  # noqa: PLC0415 - most open none
 
@@ -192,9 +194,14 @@ class Proxy:
             dial=self._client.dial_blind,
             own_ports=[self.address],
         )
-        await opened.open(host, port)
+        await opened.open(listener or listen("interception", "127.0.0.1", 0))
         self._intercept_ports.append(opened)
         return opened
+
+    async def end_intercept(self, port: InterceptPort) -> None:
+        """Close a port that was opened for a command, with all its connections."""
+        self._intercept_ports.remove(port)
+        await port.close()
 
     def _read_metrics(self) -> Iterator[Reading]:
         """Yield the worker's numbers."""

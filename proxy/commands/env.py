@@ -12,7 +12,7 @@ from proxy.launches.bases import Bases
 from proxy.launches.environment import Surroundings, fit_environment, look_around
 from proxy.launches.joining import find_proxy
 from proxy.own_address import build_url
-from proxy.processes.launch_channel import Joined
+from proxy.processes.launch_channel import Join, Joined
 
 if TYPE_CHECKING:
     from proxy.settings.settings import Settings
@@ -25,7 +25,7 @@ def run_env(settings: Settings, name: str) -> int:
     """
     address = (settings.host, settings.port)
     around = look_around(os.environ, address)
-    found = find_proxy(settings.store, around.wanted)
+    found = find_proxy(settings.store, Join(urls=around.wanted))
     if found is not None:
         joined = found.joined
         if not joined.stays:

@@ -48,17 +48,17 @@ class NoCall(msgspec.Struct, frozen=True, kw_only=True):
     def describe(self) -> str:
         """Say it in one line."""
         words = "no call is recorded: none came through, or sampling left it out. "
-        given = _name(self.given, "variables") if self.given else "no variable that it reads"
+        given = name_some(self.given, "variables") if self.given else "no variable that it reads"
         words += f"{self.program} was given {given}. "
         if self.hosts:
-            words += f"It reached {_name(self.hosts, 'hosts')} past spantap. "
+            words += f"It reached {name_some(self.hosts, 'hosts')} past spantap. "
         return f"{words}To try next: {self.advice}"
 
 
-def _name(names: tuple[str, ...], kind: str) -> str:
+def name_some(names: tuple[str, ...], kind: str) -> str:
     """Name some of them.
 
-    >>> _name(("a", "b"), "hosts"), _name(("a", "b", "c", "d", "e", "f"), "hosts")
+    >>> name_some(("a", "b"), "hosts"), name_some(("a", "b", "c", "d", "e", "f"), "hosts")
     ('a and b', 'a, b, c, d and 2 more hosts')
     """
     *before, last = names[:MAX_NAMED]

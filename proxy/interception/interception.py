@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import TypeVar
 
 import msgspec
+
+_Key = TypeVar("_Key", bound=str)
 
 
 class BlindReason(StrEnum):
@@ -78,6 +81,15 @@ class BlindHost(msgspec.Struct, frozen=True, kw_only=True):
     tunnel_count: int
     total_bytes: int
 
+    def plus(self, later: BlindHost) -> BlindHost:
+        """Add later tunnels to the same host."""
+        return BlindHost(
+            host=self.host,
+            reason=self.reason,
+            tunnel_count=self.tunnel_count + later.tunnel_count,
+            total_bytes=self.total_bytes + later.total_bytes,
+        )
+
 
 class InterceptReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a port did so far.
@@ -89,7 +101,24 @@ class InterceptReport(msgspec.Struct, frozen=True, kw_only=True):
         refused: connections and requests that were refused, by reason.
     """
 
-    opened: dict[str, int]
-    blind: tuple[BlindHost, ...]
-    distrusted: dict[str, int]
-    refused: dict[Refusal, int]
+    opened: dict[str, int] = {}
+    blind: tuple[BlindHost, ...] = ()
+    distrusted: dict[str, int] = {}
+    refused: dict[Refusal, int] = {}
+
+    def plus(self, later: InterceptReport) -> InterceptReport:
+        """Add the report of a port that was opened again."""
+        blind = {(row.host, row.reason): row for row in self.blind}
+        for row in later.blind:
+            before = blind.get((row.host, row.reason))
+            blind[row.host, row.reason] = row if before is None else before.plus(row)
+        return InterceptReport(
+            opened=_add(self.opened, later.opened),
+            blind=tuple(blind.values()),
+            distrusted=_add(self.distrusted, later.distrusted),
+            refused=_add(self.refused, later.refused),
+        )
+
+
+def _add(one: Mapping[_Key, int], other: Mapping[_Key, int]) -> dict[_Key, int]:
+    return {key: one.get(key, 0) + other.get(key, 0) for key in (*one, *other)}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
+from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG
 from proxy.interception.connection import InterceptConnection
 from proxy.interception.state import InterceptState
 from proxy.own_address import is_loopback
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Awaitable, Callable, Iterable
 
     from proxy.downstream.downstream import Answered, Downstream
@@ -59,19 +60,18 @@ class InterceptPort:
         self._listener: asyncio.Server | None = None
         self._last_timer: asyncio.TimerHandle | None = None
 
-    async def open(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen.
+    async def open(self, bound: socket.socket) -> None:
+        """Accept connections on a bound listener.
 
         Raises:
-            ConfigurationError: other machines reach the host, or the port is taken.
+            ConfigurationError: other machines reach it.
         """
-        if not is_loopback(host):
+        self.address = bound.getsockname()[:2]
+        if not is_loopback(host := self.address[0]):
             raise ConfigurationError(
                 f"interception listens on loopback only, and {host!r} is not: other machines would "
                 "reach the network behind this one"
             )
-        bound = listen("interception", host, port)
-        self.address = bound.getsockname()[:2]
         self._state.own_ports.append(self.address)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -32,6 +33,11 @@ class Bases(msgspec.Struct, frozen=True, kw_only=True):
         prefix = RUN_PREFIX + build_label(name, number) if name else ""
         root = joined.url + prefix
         return cls(root=root, paths=joined.paths, messages_host=joined.messages_host)
+
+    @property
+    def host(self) -> str:
+        """The host of the proxy."""
+        return urlsplit(self.root).hostname or ""
 
     def is_elsewhere(self, name: str) -> bool:
         """Tell whether a requested base URL leads to the user's upstream, by a pass."""

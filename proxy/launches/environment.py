@@ -98,7 +98,7 @@ def fit_environment(
         )
         if url is not None and variable.name not in around.unusable:
             fitted[variable.name] = url
-    fitted.update(fit_no_proxy(environ, urlsplit(joined.url).hostname or ""))
+    fitted.update(fit_no_proxy(environ, bases.host))
     return fitted
 
 

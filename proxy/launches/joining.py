@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING
 
 from proxy.processes.launch_channel import (
     MAX_LINE_BYTES,
-    Join,
     Joined,
     Left,
     decode_line,
@@ -34,10 +33,10 @@ from telemetry.own_files import open_own
 from telemetry.store.lock import find_holder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from proxy.processes.launch_channel import LaunchMessage
+    from proxy.processes.intercept_orders import EndedPort
+    from proxy.processes.launch_channel import Join, LaunchMessage
 
 WAIT_SECONDS = 20.0
 """How long to wait for a proxy that is just starting or ending; by default an end takes at most ten
@@ -67,11 +66,13 @@ class Membership:
     Attributes:
         joined: where the proxy is.
         own: the proxy, if it was started for this launch.
+        intercepted: what its interception did, once the launch has left.
     """
 
     def __init__(self, sock: socket.socket, joined: Joined, own: OwnProxy | None) -> None:
         self.joined = joined
         self.own = own
+        self.intercepted: EndedPort | None = None
         self._sock = sock
         self._lines = sock.makefile("rb")
 
@@ -84,8 +85,10 @@ class Membership:
             self._sock.settimeout(END_SECONDS)
             self._sock.shutdown(socket.SHUT_WR)
             left = self._read()
-            if isinstance(left, Left) and left.stays:
-                return True
+            if isinstance(left, Left):
+                self.intercepted = left.intercept
+                if left.stays:
+                    return True
             if left is not None:
                 self._read()  # stored, or the end
         return False
@@ -130,24 +133,24 @@ class OwnProxy:
         return ""
 
 
-def join_proxy(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership:
+def join_proxy(store: Path, handed: bytes, asked: Join) -> Membership:
     """Join the store's proxy, or start one.
 
     Args:
         store: its path.
         handed: all settings as JSON, for a proxy that we start.
-        urls: the base URLs that are requested, by name.
+        asked: what the launch wants of it.
 
     Raises:
         ConfigurationError: a proxy cannot be started, or none answers and the store is held.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
-        if (found := find_proxy(store, urls)) is not None:
+        if (found := find_proxy(store, asked)) is not None:
             return found
         holder = _find_holder(store)
         if holder is None:
-            started = _start(store, handed, urls)
+            started = _start(store, handed, asked)
             if isinstance(started, Membership):
                 return started
             if StoreLocked.WORDS not in started or time.monotonic() > deadline:
@@ -172,7 +175,7 @@ def _find_holder(store: Path) -> str | None:
         raise ConfigurationError(str(error)) from error
 
 
-def find_proxy(store: Path, urls: Mapping[str, str]) -> Membership | None:
+def find_proxy(store: Path, asked: Join) -> Membership | None:
     """Join the proxy that has the store; ``None`` if there is none, or it is just ending."""
     if (control_socket := find_control_socket(store)) is None:
         return None
@@ -180,13 +183,13 @@ def find_proxy(store: Path, urls: Mapping[str, str]) -> Membership | None:
     with contextlib.suppress(OSError):
         sock.settimeout(WAIT_SECONDS)
         sock.connect(control_socket)
-        if (joined := _ask(sock, urls)) is not None:
+        if (joined := _ask(sock, asked)) is not None:
             return Membership(sock, joined, None)
     sock.close()
     return None
 
 
-def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | str:
+def _start(store: Path, handed: bytes, asked: Join) -> Membership | str:
     """Start a proxy; return why it failed if it did.
 
     Raises:
@@ -209,16 +212,16 @@ def _start(store: Path, handed: bytes, urls: Mapping[str, str]) -> Membership | 
     own = OwnProxy(process, log_path(store), begin)
     with contextlib.suppress(OSError):
         ours.settimeout(WAIT_SECONDS)
-        if (joined := _ask(ours, urls)) is not None:
+        if (joined := _ask(ours, asked)) is not None:
             return Membership(ours, joined, own)
     ours.close()
     own.wait()
     return f"the proxy cannot be started: {own.read_log()[-MAX_QUOTED_CHARACTERS:].strip()}"
 
 
-def _ask(sock: socket.socket, urls: Mapping[str, str]) -> Joined | None:
-    """Send the base URLs we want, and read where the proxy is; ``None`` if it takes no launches."""
-    sock.sendall(encode_line(Join(urls=dict(urls))))
+def _ask(sock: socket.socket, asked: Join) -> Joined | None:
+    """Send what we want, and read where the proxy is; ``None`` if it takes no launches."""
+    sock.sendall(encode_line(asked))
     answer = b""
     while not answer.endswith(b"\n") and (data := sock.recv(MAX_LINE_BYTES)):
         answer += data

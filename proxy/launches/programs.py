@@ -63,6 +63,8 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         date: the day of that.
         packages: packages and modules that have it.
         reads: the variables that it reads a base URL from.
+        hosts: the hosts of its calls, seen with ``--intercept``.
+        client_certificate: the variable that names a certificate that it shows to them.
         defaults: its own base URLs.
         page: the name of its quick start.
         changes: what it sends otherwise to a base URL that is not its provider's.
@@ -78,6 +80,8 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     date: str
     packages: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    client_certificate: str = ""
     defaults: tuple[Default, ...] = ()
     page: str = ""
     changes: str = ""

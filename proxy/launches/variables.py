@@ -35,6 +35,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         path: the part of its API's paths that belongs in the base URL.
         url: the base URL that the SDK has by default.
+        is_plain: if nobody has set it, its calls are plain HTTP on this machine.
         is_fixed: it leads to `url` whatever the upstream is, because the credentials of its calls
             belong to that provider's login.
         signed_unless: its calls are signed for their host, so it stays as it is, unless one of
@@ -50,6 +51,7 @@ class Variable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str | None = None
     url: str | None = None
     same_as: str | None = None
+    is_plain: bool = False
     is_fixed: bool = False
     signed_unless: tuple[str, ...] = ()
 
@@ -119,9 +121,18 @@ def fit_no_proxy(environ: Mapping[str, str], host: str) -> Iterator[tuple[str, s
     if not any(name.lower() in _HTTP_PROXIES and text for name, text in environ.items()):
         return
     for name in ("NO_PROXY", "no_proxy"):
-        words = [word for word in map(str.strip, environ.get(name, "").split(",")) if word]
+        words = read_no_proxy(environ, name)
         if "*" not in words and host not in words:
             yield name, ",".join([*words, host])
+
+
+def read_no_proxy(environ: Mapping[str, str], name: str) -> list[str]:
+    """Read the exceptions from HTTP proxies, in one spelling of their variable or else the other.
+
+    A program that reads one spelling would not see what only the other says once both are set.
+    """
+    text = environ.get(name) or environ.get(name.swapcase(), "")
+    return [word for word in map(str.strip, text.split(",")) if word]
 
 
 def _read_path(url: str) -> str:

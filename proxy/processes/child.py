@@ -19,6 +19,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from proxy.processes.control import FAILED_TO_START
+from proxy.processes.intercept_orders import InterceptNews
 from proxy.processes.messages import (
     Counters,
     Finished,
@@ -34,6 +35,7 @@ from telemetry.store.rows import CompactStep, DeleteStep
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from proxy.processes.intercept_orders import InterceptOrder
     from proxy.processes.messages import Cut, Drain, Finish, Linger, Message, Serve, Start
     from proxy.processes.open_calls import AskOpen
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
@@ -94,6 +96,7 @@ class Child:
         restarts: how often a process was started again.
         notes: lines for the operator, from the first process that was ready.
         on_answer: called with each answer to a question.
+        on_intercept: called with all news of interceptions.
     """
 
     def __init__(self, role: Role, start: Start, inherited: Sequence[socket.socket]) -> None:
@@ -105,13 +108,15 @@ class Child:
         self.restarts = 0
         self.notes: tuple[tuple[int, str], ...] = ()
         self.on_answer: Callable[[OpenCalls], None] = lambda _: None
+        self.on_intercept: Callable[[InterceptNews], None] = lambda _: None
         self._start = start
         self._inherited = inherited
         # The numbers of ended processes, and of the present one: one value, for other threads.
         self._counted: tuple[Snapshot | None, Snapshot | None] = (None, None)
         self._has_been_ready = False
         self._failures = 0
-        self._orders: list[Message] = []
+        self._orders: list[tuple[Message, socket.socket | None]] = []
+        self._hand: socket.socket | None = None  # to the present worker, for sockets
         self._heard = 0  # how many messages
         self._ending = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
@@ -139,10 +144,24 @@ class Child:
         past, _ = self._counted
         return [past] if past is not None else []
 
-    def order(self, message: Serve | Linger | Drain | Cut | Finish) -> None:
-        """Send an order to the present process, and to each later one."""
-        self._orders.append(message)
-        self._write(message)
+    def order(
+        self,
+        message: Serve | Linger | Drain | Cut | Finish | InterceptOrder,
+        sock: socket.socket | None = None,
+    ) -> None:
+        """Send an order to the present process, and to each later one; a worker's with a socket."""
+        self._orders.append((message, sock))
+        self._give(message, sock)
+
+    def replace_order(self, message: InterceptOrder, later: InterceptOrder | None = None) -> None:
+        """Send later processes another order, or none, in place of one that was given."""
+        kept: list[tuple[Message, socket.socket | None]] = []
+        for given, sock in self._orders:
+            if given != message:
+                kept.append((given, sock))
+            elif later is not None:
+                kept.append((later, sock))
+        self._orders = kept
 
     async def carry_out(self, order: StoreOrder) -> StoreAnswer | None:
         """Let the present process do something, and wait for its answer.
@@ -175,6 +194,12 @@ class Child:
             return False
         self._write(question)
         return True
+
+    def _give(self, message: Message, sock: socket.socket | None) -> None:
+        if sock is not None and self._hand is not None:
+            with contextlib.suppress(OSError):  # it is gone, and the next process gets the order
+                socket.send_fds(self._hand, [b"\0"], [sock.fileno()])
+        self._write(message)
 
     def _write(self, message: Message) -> None:
         if self._writer is not None:
@@ -218,13 +243,17 @@ class Child:
         """Run one process to its end; return when it was ready, on the loop's clock."""
         ours = await self._spawn()
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
-        for message in (self._start, *self._orders):
-            self._write(message)
+        self._write(self._start)
+        for message, sock in self._orders:
+            self._give(message, sock)
         watching = asyncio.ensure_future(self._log_silence())
         since = await self._hear(reader)
         watching.cancel()
         self._writer.transport.abort()
         self._writer = None
+        if self._hand is not None:
+            self._hand.close()
+            self._hand = None
         self.ready.clear()
         self._settle(None)
         self.status = await self._wait_for_exit()
@@ -239,8 +268,12 @@ class Child:
             OSError: no process can be made.
         """
         ours, theirs = socket.socketpair()
-        with theirs:
-            descriptors = [theirs.fileno(), *(sock.fileno() for sock in self._inherited)]
+        with theirs, contextlib.ExitStack() as stack:
+            inherited = [theirs, *self._inherited]
+            if self.role is Role.WORKER:
+                self._hand, their_hand = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+                inherited.append(stack.enter_context(their_hand))
+            descriptors = [sock.fileno() for sock in inherited]
             try:
                 self._process = await asyncio.create_subprocess_exec(
                     sys.executable,
@@ -319,6 +352,8 @@ class Child:
             self.has_finished.set()
         elif isinstance(message, OpenCalls):
             self.on_answer(message)
+        elif isinstance(message, InterceptNews):
+            self.on_intercept(message)
         elif isinstance(message, DeleteStep | CompactStep | Undone):
             self._settle(message)
 

@@ -10,10 +10,10 @@ Rules:
    removed when we end. After a kill its path leads nowhere.
 2. A command connects only if file and socket belong to its own user: the proxy that answers gets
    all calls of the command, including their keys.
-3. Messages are lines of JSON. First the launch names the base URLs for which it wants paths; the
-   answer says where the proxy is. When the launch has closed its side, it learns whether the proxy
-   stays for others, and if not, when all calls are stored. Then the connection ends together with
-   the proxy.
+3. Messages are lines of JSON. First the launch names the base URLs for which it wants paths, and
+   what may be intercepted; the answer says where the proxy is. When the launch has closed its side,
+   it learns whether the proxy stays, and if not, when all calls are stored. Then the connection
+   ends together with the proxy.
 4. A question for the open calls (:mod:`proxy.processes.open_calls`) is answered, and does not count
    as a launch.
 5. Other commands give orders for the store instead (:mod:`proxy.processes.store_orders`), and wait
@@ -33,6 +33,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from proxy.interception.interception import Interception
+from proxy.processes.intercept_orders import EndedPort, OpenedPort
 from proxy.processes.open_calls import AskOpen, OpenCalls
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from telemetry.store.rows import CompactStep, DeleteStep
@@ -45,9 +47,15 @@ MAX_LINE_BYTES = 256 * 1024
 
 
 class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
-    """From a launch: the base URLs for which it wants paths, under any names."""
+    """From a launch: what it wants.
+
+    Attributes:
+        urls: the base URLs for which it wants paths, under any names.
+        interception: what a port of interception may open for it; ``None`` if it wants none.
+    """
 
     urls: dict[str, str] = {}
+    interception: Interception | None = None
 
 
 class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
@@ -62,6 +70,9 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
         privacy: a digest of the settings that hide content (:func:`digest_privacy`).
         messages_host: the host of calls of Anthropic's API that name no upstream; empty if the
             proxy does not say.
+        intercept: the port that opens its TLS; ``None`` if it asked for none, or the proxy is of an
+            earlier version.
+        error: why it cannot have such a port.
     """
 
     pid: int
@@ -71,12 +82,19 @@ class Joined(msgspec.Struct, frozen=True, kw_only=True, tag="joined"):
     has_catalogue: bool
     privacy: str
     messages_host: str = ""
+    intercept: OpenedPort | None = None
+    error: str = ""
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True, tag="left"):
-    """To a launch that is over: whether the proxy stays for others."""
+    """To a launch that is over: whether the proxy stays, for others or for what it has left behind.
+
+    Attributes:
+        intercept: what its interception did.
+    """
 
     stays: bool
+    intercept: EndedPort | None = None
 
 
 class Stored(msgspec.Struct, frozen=True, tag="stored"):

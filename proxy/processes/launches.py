@@ -32,11 +32,14 @@ from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from proxy.tasks import spawn
 from proxy.upstream.owners import BASE_URLS, Owner
 from proxy.upstream.passes import write_pass
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Awaitable, Callable
 
+    from proxy.processes.intercept_orders import EndedPort
+    from proxy.processes.interceptions import Interceptions
     from proxy.processes.launch_channel import LaunchMessage
     from proxy.processes.open_calls import OpenCalls
     from proxy.processes.store_orders import StoreAnswer, StoreOrder
@@ -87,6 +90,7 @@ class Launches:
         url: its URL for clients on this machine.
         cipher: signs the passes to base URLs.
         first: the connection of the launch that started this proxy, if one did.
+        interceptions: opens ports for launches that want their TLS opened.
         tell_open: returns the open calls.
         carry_out: carries out an order for the store; returns ``None`` if nobody answers.
 
@@ -102,6 +106,7 @@ class Launches:
         cipher: Cipher,
         first: socket.socket | None,
         *,
+        interceptions: Interceptions,
         tell_open: Callable[[], Awaitable[OpenCalls]],
         carry_out: Callable[[StoreOrder], Awaitable[StoreAnswer | None]],
     ) -> None:
@@ -109,6 +114,8 @@ class Launches:
         self._address = address
         self._cipher = cipher
         self._first = first
+        self._interceptions = interceptions
+        interceptions.on_gone = self._end_if_unused
         self._tell_open = tell_open
         self._order = carry_out
         routes = msgspec.json.decode(handed, type=_Routes)
@@ -150,6 +157,7 @@ class Launches:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one launch to its end; the last one's connection ends with the proxy."""
         self._count += 1
+        ended = None
         try:
             with contextlib.suppress(OSError, ValueError):  # it is gone, or sent something else
                 message = decode_line(await reader.readline())
@@ -157,31 +165,57 @@ class Launches:
                     self._count -= 1
                     writer.write(encode_line(await self._tell_open()))
                     return
-                await self._attend(message, reader, writer)
+                if isinstance(message, Join) and not self._is_going:
+                    ended = await self._attend(message, reader, writer)
+                else:
+                    await self._obey(message, reader, writer)
             self._count -= 1
-            stays = not self._is_going and (self._first is None or self._count > 0)
-            writer.write(encode_line(Left(stays=stays)))
+            self._end_if_unused()
+            stays = not self._is_going
+            writer.write(encode_line(Left(stays=stays, intercept=ended)))
             if not stays:
-                self._is_going = True  # a launch that comes now is too late
-                self.are_over.set()
                 await self._are_stored.wait()
                 writer.write(encode_line(Stored()))
                 await asyncio.get_running_loop().create_future()
         finally:
             writer.close()
 
+    def _end_if_unused(self) -> None:
+        """End a proxy that was started for launches and has none; one that comes now is too late.
+
+        Processes that outlive their command may still need it.
+        """
+        if self._first is not None and not self._count and not self._interceptions.is_needed:
+            self._is_going = True
+        if self._is_going:
+            self.are_over.set()
+
     async def _attend(
+        self, asked: Join, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> EndedPort | None:
+        """Tell a launch where the proxy is, and wait for its end; return what was intercepted."""
+        paths = {name: self._find_path(url) for name, url in asked.urls.items()}
+        answer = msgspec.structs.replace(self._answer, paths=paths)
+        opened = None
+        if asked.interception is not None:
+            try:
+                opened = await self._interceptions.open(asked.interception)
+                answer = msgspec.structs.replace(answer, intercept=opened)
+            except ConfigurationError as error:
+                answer = msgspec.structs.replace(answer, error=str(error))
+        writer.write(encode_line(answer))
+        with contextlib.suppress(OSError):  # it was killed
+            while await reader.read(MAX_LINE_BYTES):
+                pass
+        return None if opened is None else await self._interceptions.end(opened.number)
+
+    async def _obey(
         self,
         message: LaunchMessage | None,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
     ) -> None:
-        """Tell a launch where the proxy is, or carry orders out, and wait for the end."""
-        if isinstance(message, Join) and not self._is_going:
-            paths = {name: self._find_path(url) for name, url in message.urls.items()}
-            writer.write(encode_line(msgspec.structs.replace(self._answer, paths=paths)))
-            while await reader.read(MAX_LINE_BYTES):
-                pass
+        """Carry orders out until no more come."""
         while isinstance(message, DeleteSpans | CompactStore):
             writer.write(encode_line(await self._carry_out(message)))
             message = decode_line(await reader.readline())

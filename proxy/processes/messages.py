@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from proxy.processes.intercept_orders import (
+    BlindIntercept,
+    CloseIntercept,
+    InterceptNews,
+    OpenIntercept,
+)
 from proxy.processes.open_calls import AskOpen, OpenCalls
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
 from telemetry.metrics.snapshot import Snapshot
@@ -92,6 +98,10 @@ Message = (
     | Linger
     | Drain
     | Cut
+    | OpenIntercept
+    | BlindIntercept
+    | CloseIntercept
+    | InterceptNews
     | Finish
     | Finished
     | AskOpen

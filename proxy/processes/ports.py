@@ -63,6 +63,13 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     first: socket.socket | None
     page: PageListener
 
+    @property
+    def own_addresses(self) -> tuple[tuple[str, int], ...]:
+        """Host and port of all that listen on TCP."""
+        page = self.page.sock
+        socks = (self.traffic, self.admin, *((page,) if page is not None else ()))
+        return tuple(sock.getsockname()[:2] for sock in socks)
+
 
 @contextlib.contextmanager
 def open_ports(

@@ -18,6 +18,7 @@ import os
 import signal
 import socket
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -27,6 +28,7 @@ from proxy.logging.logs import set_up_logging
 from proxy.own_address import build_url
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
+from proxy.processes.interceptions import Interceptions
 from proxy.processes.launch_channel import pointing_to_control_socket
 from proxy.processes.launches import Launches, OpenCallsQuestion
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
@@ -127,12 +129,16 @@ class Supervisor:
         self._page = PagePort(ports.page.sock, for_page) if ports.page.sock else None
         open_calls = OpenCallsQuestion(self._telemetry.ask)
         self._telemetry.on_answer = open_calls.hear
+        self._interceptions = Interceptions(
+            self._workers, ports.own_addresses, Path(ports.frames.getsockname()).parent
+        )
         self._launches = Launches(
             handed,
             address,
             url,
             Cipher(cipher_key),
             ports.first,
+            interceptions=self._interceptions,
             tell_open=open_calls.tell,
             carry_out=self._telemetry.carry_out,
         )

@@ -1,6 +1,7 @@
 """The worker process: relays, and sends frames to telemetry.
 
-Run as ``python -m proxy.processes.worker CONTROL LISTENER``, two inherited descriptors.
+Run as ``python -m proxy.processes.worker CONTROL LISTENER HAND``, three inherited descriptors. By
+the last one the supervisor hands over further sockets.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from proxy.logging.logs import set_up_logging
 from proxy.processes.async_control import AsyncControl
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START, begin_child
 from proxy.processes.frame_channel import FrameChannel
+from proxy.processes.intercept_orders import InterceptOrder
 from proxy.processes.messages import Counters, Cut, Drain, Finished, Linger, Ready, Serve
 from proxy.processes.scratch import life_path
 from proxy.processes.spool_writer import SpoolWriter
+from proxy.processes.worker_intercepts import WorkerIntercepts
 from proxy.settings.worker import WorkerSettings
 from telemetry.errors import ConfigurationError
 from telemetry.export.sdk_logs import quiet_sdk_logs
@@ -59,14 +62,15 @@ stream, and with Python's own 700 a burst of a hundred calls would cause one."""
 
 def main() -> int:
     """Run a worker, and return its exit status."""
-    control, start, (listener,) = begin_child()
+    control, start, (listener, hand) = begin_child()
     settings = WorkerSettings.decode(start.settings)
     set_up_logging(settings.log_level, settings.log_format, f"worker {start.number}")
     quiet_sdk_logs()
     raise_file_limit()
     control.sock.setblocking(False)  # noqa: FBT003 - its only parameter
     try:
-        asyncio.run(_work(settings, start, control, socket.socket(fileno=listener)))
+        ports = socket.socket(fileno=listener), socket.socket(fileno=hand)
+        asyncio.run(_work(settings, start, control, *ports))
     except ConfigurationError as error:
         print(f"spantap: {error}", file=sys.stderr)  # noqa: T201 - the command line's voice
         return FAILED_TO_START
@@ -74,7 +78,11 @@ def main() -> int:
 
 
 async def _work(
-    settings: WorkerSettings, start: Start, channel: Control, listener: socket.socket
+    settings: WorkerSettings,
+    start: Start,
+    channel: Control,
+    listener: socket.socket,
+    hand: socket.socket,
 ) -> None:
     """Relay until the supervisor orders the end, or is gone.
 
@@ -93,6 +101,7 @@ async def _work(
     cipher = Cipher(start.cipher_key)
     proxy = Proxy(settings, frames, is_orphaned=control.is_orphaned, cipher=cipher)
     proxy.metrics.read_from(frames.read_metrics)
+    intercepts = WorkerIntercepts(proxy, hand, control.send)
     gc.collect()
     gc.freeze()  # what exists now stays to the end: no search for cycles needs to look at it
     gc.set_threshold(_GC_OBJECTS)
@@ -101,9 +110,9 @@ async def _work(
         sending.append(asyncio.ensure_future(SpoolWriter(outbox, spool).run()))
     await control.send(Ready(notes=_describe(settings)))
     ending = asyncio.Event()
-    reporting = asyncio.ensure_future(_report(proxy, frames, control, ending))
+    reporting = asyncio.ensure_future(_report(proxy, frames, control, intercepts, ending))
     try:
-        await _obey(proxy, control, listener)
+        await _obey(proxy, control, intercepts, listener)
     finally:
         await proxy.close()
         if lost := await frames.finish(ACK_SECONDS, MAX_ACK_SECONDS):
@@ -118,7 +127,9 @@ async def _work(
             await control.close()
 
 
-async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) -> None:
+async def _obey(
+    proxy: Proxy, control: AsyncControl, intercepts: WorkerIntercepts, listener: socket.socket
+) -> None:
     """Do what the supervisor says, and return when it is time to end."""
     draining: asyncio.Task[None] | None = None
     receiving = asyncio.ensure_future(control.receive())
@@ -134,6 +145,8 @@ async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) ->
                     proxy.linger()
                 elif isinstance(message, Drain) and draining is None:
                     draining = asyncio.ensure_future(proxy.drain(message.seconds))
+                elif isinstance(message, InterceptOrder):
+                    await intercepts.obey(message)
             if not messages or any(isinstance(message, Cut) for message in messages):
                 break
             receiving = asyncio.ensure_future(control.receive())
@@ -147,7 +160,11 @@ async def _obey(proxy: Proxy, control: AsyncControl, listener: socket.socket) ->
 
 
 async def _report(
-    proxy: Proxy, frames: FrameChannel, control: AsyncControl, ending: asyncio.Event
+    proxy: Proxy,
+    frames: FrameChannel,
+    control: AsyncControl,
+    intercepts: WorkerIntercepts,
+    ending: asyncio.Event,
 ) -> None:
     """Send our numbers regularly, and a last time at the end."""
     is_last = False
@@ -155,6 +172,7 @@ async def _report(
         is_last = ending.is_set()
         frames.log_shedding()
         await control.send(Counters(snapshot=proxy.metrics.snapshot()))
+        await intercepts.report()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(COUNTERS_SECONDS):
                 await ending.wait()

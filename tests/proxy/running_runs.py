@@ -64,12 +64,14 @@ class Runs:
         ours = {"SPANTAP_STORE": str(self.store), _MARK: self.mark, "HOME": str(self.folder)}
         return plain | ours | dict(self.variables)
 
-    def start(self, *words: str, **variables: str) -> subprocess.Popen[str]:
+    def start(
+        self, *words: str, stdin: int = subprocess.DEVNULL, **variables: str
+    ) -> subprocess.Popen[str]:
         """Start the program with these arguments."""
         return subprocess.Popen(
             [PROGRAM, *words],
             env=self.environment | variables,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -121,14 +123,23 @@ class Runs:
 
     def processes(self) -> list[str]:
         """The command lines of all processes that live."""
-        found = []
+        lines = self._find_processes().values()
+        return [line for line in lines if line and str(os.getpid()) not in line.split()]
+
+    def pids(self, word: str) -> list[int]:
+        """The ids of the processes whose command lines have a word."""
+        return [pid for pid, line in self._find_processes().items() if word in line.split()]
+
+    def _find_processes(self) -> dict[int, str]:
+        found = {}
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 if f"{_MARK}={self.mark}".encode() in (path / "environ").read_bytes():
-                    found.append((path / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+                    line = (path / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    found[int(path.name)] = line
             except OSError:
                 continue  # it has ended
-        return [line for line in found if line and str(os.getpid()) not in line.split()]
+        return found
 
     def see_none_left(self, seconds: float = 15.0) -> None:
         """See that no process is left, or will be in a moment."""

@@ -9,6 +9,7 @@ import logging
 import msgspec
 import pytest
 
+from proxy.downstream.listening import listen
 from proxy.interception.interception import Interception, Refusal
 from telemetry.errors import ConfigurationError
 from tests.proxy.harness import request_bytes
@@ -136,8 +137,9 @@ async def test_what_could_be_read_in_two_ways_is_refused(data: bytes, status: in
 
 async def test_only_loopback_listens() -> None:
     async with intercepting() as it:
-        with pytest.raises(ConfigurationError, match="loopback"):
-            await it.running.proxy.intercept(it.interception, "0.0.0.0")
+        open_to_all = listen("interception", "0.0.0.0", 0)
+        with open_to_all, pytest.raises(ConfigurationError, match="loopback"):
+            await it.running.proxy.intercept(it.interception, open_to_all)
 
 
 async def test_the_secret_and_the_key_are_in_no_line_span_store_or_answer(

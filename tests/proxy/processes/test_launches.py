@@ -16,6 +16,7 @@ import pytest
 from proxy.commands.listing import find_open_calls
 from proxy.launches import joining
 from proxy.launches.joining import find_proxy, join_proxy
+from proxy.processes.interceptions import Interceptions
 from proxy.processes.launch_channel import (
     Join,
     Joined,
@@ -88,7 +89,14 @@ async def opened(
     sock.bind(control_socket)
     handed = hand_over(Settings(**settings), os.environ)
     launches = Launches(
-        handed, OURS, URL, OWN_CIPHER, first, tell_open=tell_open, carry_out=carry_out
+        handed,
+        OURS,
+        URL,
+        OWN_CIPHER,
+        first,
+        interceptions=Interceptions([], (), Path(control_socket).parent),
+        tell_open=tell_open,
+        carry_out=carry_out,
     )
     await launches.open(sock)
     try:
@@ -370,7 +378,7 @@ def test_a_control_socket_behind_which_nobody_is_leads_nowhere(
     with contextlib.closing(socket.socket(socket.AF_UNIX)) as sock:
         sock.bind(control_socket)
         (tmp_path / "s.db.door").write_text(control_socket)
-        assert find_proxy(tmp_path / "s.db", {}) is None
+        assert find_proxy(tmp_path / "s.db", Join()) is None
 
 
 def test_a_store_that_accepts_no_launches_is_told(
@@ -381,7 +389,7 @@ def test_a_store_that_accepts_no_launches_is_told(
     lock = StoreLock(tmp_path / "s.db")
     words = rf"held by process {os.getpid()}, which accepts no"
     with pytest.raises(ConfigurationError, match=words):
-        join_proxy(tmp_path / "s.db", b"", {})
+        join_proxy(tmp_path / "s.db", b"", Join())
     lock.release()
 
 
@@ -389,4 +397,4 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     """Before anything is started."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigurationError, match="cannot be"):
-        join_proxy(tmp_path / "file" / "s.db", b"", {})
+        join_proxy(tmp_path / "file" / "s.db", b"", Join())

@@ -1,0 +1,59 @@
+"""What ``spantap run --intercept`` says at its end: which hosts were opened, and which were not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from proxy.commands.no_call import name_some
+from proxy.interception.interception import BlindReason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from proxy.interception.interception import InterceptReport
+    from proxy.processes.intercept_orders import EndedPort
+
+_USUAL = frozenset({BlindReason.NOT_LISTED, BlindReason.OTHER_PORT, BlindReason.RUN_OVER})
+"""Reasons that need no sentence for each host: nothing was to be seen there."""
+
+
+def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
+    """Describe what an interception did, a sentence each."""
+    report = ended.report
+    if report.opened:
+        yield f"opened: {_count(report.opened)}"
+    passed = Counter[str]()
+    for row in report.blind:
+        passed[row.host] += row.tunnel_count
+    if passed:
+        yield f"passed closed: {_count(passed)}"
+    yield from _describe_failures(report)
+    for process in ended.staying:
+        yield (
+            f"process {process.pid} ({process.name}) still runs. Its way to the network leads "
+            f"through spantap (process {proxy_pid}), which stays until it ends, for a day at most; "
+            "its calls are no longer recorded"
+        )
+
+
+def _describe_failures(report: InterceptReport) -> Iterator[str]:
+    """Say for which hosts there should have been calls, and why there are none."""
+    blind = {row.host: row.reason for row in report.blind if row.reason not in _USUAL}
+    for host in dict.fromkeys((*report.distrusted, *blind)):
+        reason = blind.get(host)
+        failed = report.distrusted.get(host, 0)
+        if reason in (None, BlindReason.DISTRUST):
+            times = "connection" if failed == 1 else "connections"
+            yield (
+                f"the command did not trust the certificate for {host}: {failed} {times} failed"
+                f"{', then its calls passed unseen' if reason is not None else ''}. Leave out "
+                "--intercept for it, or see `spantap help interception`"
+            )
+        else:
+            yield f"calls to {host} passed unseen, because {reason}"
+
+
+def _count(hosts: Mapping[str, int]) -> str:
+    ranked = sorted(hosts.items(), key=lambda row: (-row[1], row[0]))
+    return name_some(tuple(f"{host} ({count:,})" for host, count in ranked), "hosts")

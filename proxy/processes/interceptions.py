@@ -1,0 +1,219 @@
+"""The supervisor's interceptions: which worker has which, and how each ends.
+
+An interception belongs to a launch. When the launch is over, everything on its port is tunnelled.
+Processes that outlive the command know no other way to the network, so the port stays open until
+they have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from proxy.downstream.listening import listen
+from proxy.interception.interception import BlindReason, InterceptReport
+from proxy.processes.intercept_orders import (
+    BlindIntercept,
+    CloseIntercept,
+    EndedPort,
+    OpenedPort,
+    OpenIntercept,
+)
+from proxy.processes.staying import Staying, find_staying
+from proxy.tasks import spawn
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from proxy.interception.interception import Interception
+    from proxy.processes.child import Child
+    from proxy.processes.intercept_orders import InterceptNews
+
+LAST_SECONDS = 2.0
+"""How long the end of a launch waits for a worker's last report."""
+
+ENDING_SECONDS = 0.5
+"""How long a process may outlive its command by chance: it is just ending."""
+
+STAY_SECONDS = 24 * 3600.0
+"""How long a port stays open for processes that outlive their command."""
+
+LOOK_SECONDS = 2.0
+"""How often it is checked whether they have ended."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Open:
+    """An interception, and what its worker has said of it.
+
+    Attributes:
+        past: the report of the worker's earlier processes.
+    """
+
+    worker: Child
+    listener: socket.socket
+    order: OpenIntercept
+    folder: str
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    news: InterceptNews | None = None
+    restarts: int = 0
+    past: InterceptReport = field(default_factory=InterceptReport)
+
+    @property
+    def report(self) -> InterceptReport:
+        return self.past if self.news is None else self.past.plus(self.news.report)
+
+
+class Interceptions:
+    """All interceptions of a supervisor.
+
+    Args:
+        workers: those that may get a port.
+        own_ports: host and port of our listeners, to which no tunnel leads.
+        scratch: the folder of files that exist as long as the processes.
+
+    Attributes:
+        on_gone: called when a port has been closed that had outlived its launch.
+    """
+
+    def __init__(
+        self,
+        workers: Sequence[Child],
+        own_ports: tuple[tuple[str, int], ...],
+        scratch: Path,
+    ) -> None:
+        self.on_gone: Callable[[], None] = lambda: None
+        self._workers = workers
+        self._own_ports = own_ports
+        self._scratch = scratch
+        self._numbers = itertools.count(1)
+        self._open: dict[int, _Open] = {}
+        self._outliving = 0
+        for worker in workers:
+            worker.on_intercept = self._hear
+
+    @property
+    def is_needed(self) -> bool:
+        """Tell whether a port is still open for a process that has outlived its command."""
+        return self._outliving > 0
+
+    async def open(self, interception: Interception) -> OpenedPort:
+        """Let the worker with the fewest ports serve one.
+
+        Raises:
+            ConfigurationError: it could not.
+        """
+        number = next(self._numbers)
+        used = [opened.worker for opened in self._open.values()]
+        worker = min(self._workers, key=used.count)
+        own_ports = (*interception.own_ports, *self._own_ports)
+        opened = _Open(
+            worker=worker,
+            listener=listen("interception", "127.0.0.1", 0),
+            order=OpenIntercept(
+                number=number,
+                interception=msgspec.structs.replace(interception, own_ports=own_ports),
+            ),
+            folder=self._make_folder(),
+            restarts=worker.restarts,
+        )
+        self._open[number] = opened
+        worker.order(opened.order, opened.listener)
+        port = opened.listener.getsockname()[1]
+        return OpenedPort(number=number, port=port, folder=opened.folder)
+
+    async def end(self, number: int) -> EndedPort:
+        """Let everything be tunnelled, because the launch is over; close the port if none stays."""
+        opened = self._open[number]
+        over = BlindIntercept(number)
+        opened.worker.order(over)
+        await _wait_until_over(opened)
+        secret = opened.order.interception.secret
+        staying = await _look_until_gone(secret, ENDING_SECONDS, ENDING_SECONDS / 5)
+        ended = EndedPort(report=opened.report, staying=tuple(staying))
+        if staying:
+            self._outliving += 1
+            spawn(self._outlive(opened, secret), name="an interception that outlives its launch")
+        else:
+            self._close(opened)
+        return ended
+
+    async def _outlive(self, opened: _Open, secret: str) -> None:
+        """Keep a port until the processes that have its secret have ended."""
+        await _look_until_gone(secret, STAY_SECONDS, LOOK_SECONDS)
+        self._close(opened)
+        self._outliving -= 1
+        self.on_gone()
+
+    def _hear(self, news: InterceptNews) -> None:
+        """Note how a port stands, and what its worker's next process must know of it."""
+        opened = self._open.get(news.number)
+        if opened is None:
+            return
+        if opened.restarts != opened.worker.restarts:
+            opened.past, opened.restarts = opened.report, opened.worker.restarts
+        opened.news = news
+        opened.changed.set()
+        blind = dict(opened.order.interception.blind)
+        known = len(blind)
+        for row in news.report.blind:
+            if row.reason in (BlindReason.DISTRUST, BlindReason.CLIENT_CERTIFICATE):
+                blind[row.host] = row.reason
+        if len(blind) > known:
+            interception = msgspec.structs.replace(opened.order.interception, blind=blind)
+            order = msgspec.structs.replace(opened.order, interception=interception)
+            opened.worker.replace_order(opened.order, order)
+            opened.order = order
+
+    def _close(self, opened: _Open) -> None:
+        number = opened.order.number
+        close = CloseIntercept(number)
+        opened.worker.order(close)
+        for order in (opened.order, BlindIntercept(number), close):
+            opened.worker.replace_order(order)
+        opened.listener.close()
+        del self._open[number]
+        shutil.rmtree(opened.folder, ignore_errors=True)
+
+    def _make_folder(self) -> str:
+        """Make a folder that only we can read.
+
+        Raises:
+            ConfigurationError: there is no place for it.
+        """
+        try:
+            return tempfile.mkdtemp(prefix="run-", dir=self._scratch)
+        except OSError as error:
+            raise ConfigurationError(
+                f"interception: no folder can be made in {self._scratch}: {error.strerror}"
+            ) from error
+
+
+async def _look_until_gone(secret: str, seconds: float, between_seconds: float) -> list[Staying]:
+    """Look for processes that have a secret, until there are none or the time is over."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    while True:
+        staying = await asyncio.to_thread(find_staying, secret)
+        if not staying or loop.time() >= until:
+            return staying
+        await asyncio.sleep(between_seconds)
+
+
+async def _wait_until_over(opened: _Open) -> None:
+    """Wait for the news that everything is tunnelled, for a while."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LAST_SECONDS):
+            while opened.news is None or not opened.news.is_over:
+                opened.changed.clear()
+                await opened.changed.wait()
