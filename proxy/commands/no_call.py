@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 MAX_NAMED = 4
 """How many variables and hosts are named: the sentence fits in a few lines of a terminal."""
 
-_ANY_OTHER = "find out where it reads its base URL; `spantap help run` lists the variables"
+_ANY_OTHER = (
+    "start it with --intercept, or find out where it reads its base URL; "
+    "`spantap help run` lists the variables"
+)
 
 
 class NoCall(msgspec.Struct, frozen=True, kw_only=True):

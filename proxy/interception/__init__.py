@@ -5,5 +5,5 @@ secret. A connection to a host of :class:`proxy.interception.interception.Interc
 with a certificate of the run's own authority, and is served like one of the traffic port. All other
 connections are tunnelled, and nothing of them is known but host and bytes.
 
-Doors: ``interception``, ``port``.
+Doors: ``authority``, ``hosts``, ``interception``, ``port``.
 """

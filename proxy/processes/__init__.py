@@ -13,6 +13,6 @@ that the supervisor is gone.
 Workers send frames to telemetry over a Unix socket. The supervisor keeps its listening end, so the
 socket outlives any telemetry process (``docs/contract/promises.md#processes``).
 
-Doors: ``async_control``, ``control``, ``launch_channel``, ``messages``, ``open_calls``,
-``page_listener``, ``page_port``, ``scratch``, ``store_orders``.
+Doors: ``async_control``, ``control``, ``intercept_orders``, ``launch_channel``, ``messages``,
+``open_calls``, ``page_listener``, ``page_port``, ``scratch``, ``store_orders``.
 """

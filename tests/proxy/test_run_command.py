@@ -81,7 +81,7 @@ def test_a_run_without_a_call_says_so(runs: Runs) -> None:
     assert (status, out) == (0, "hi --name x -- y\n")
     assert err.startswith("spantap: no call is recorded: none came through")
     assert "echo was given OPENAI_BASE_URL, OPENAI_API_BASE, " in err
-    assert "more variables. To try next: find out where it reads its base URL" in err
+    assert "more variables. To try next: start it with --intercept, or find out" in err
 
 
 def test_a_known_program_without_a_call_is_told_what_to_try(runs: Runs) -> None:

@@ -44,6 +44,9 @@ def _findings(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[Fi
     if program.reads or program.name not in TOOLS:
         yield _judge_variables(program, environ)
     yield good("run", f"`spantap run` sets {program.sets.replace('`', '')}")
+    if program.hosts:
+        words = f"`spantap run --intercept` sees its calls to {', '.join(program.hosts)}"
+        yield good("intercept", f"{words}, and changes nothing in them")
     if program.changes:
         yield note("base URL", program.changes, f"`spantap run` sets {program.mend}")
     if resolved.at is None:

@@ -234,7 +234,7 @@ def test_what_is_left_of_an_earlier_day_counts_as_unset() -> None:
         ({"HTTPS_PROXY": "http://p"}, {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}),
         (
             {"all_proxy": "socks5://p", "NO_PROXY": "a, b,"},
-            {"NO_PROXY": "a,b,127.0.0.1", "no_proxy": "127.0.0.1"},
+            {"NO_PROXY": "a,b,127.0.0.1", "no_proxy": "a,b,127.0.0.1"},
         ),
         ({"http_proxy": "http://p", "NO_PROXY": "*", "no_proxy": "a,127.0.0.1"}, {}),
     ],
