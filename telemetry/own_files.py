@@ -5,7 +5,8 @@ volume that everybody may write to. So a file with the name of one of ours may b
 else. Functions here never follow a symbolic link. They refuse a file that belongs to another user,
 or that everybody may change, because its owner would read what is written to it. They take the
 group's rights away: Kubernetes gives the group of ``fsGroup`` rights to each file of a volume
-whenever it mounts one.
+whenever it mounts one. A secret that others could read is refused instead, because they may have
+read it.
 
 A file that is held shows whether the process that made it is alive. That process holds a lock
 (``flock``) on it, which the kernel releases when the process ends, however it ends. A file never
@@ -17,12 +18,17 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import secrets
 import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+
+class RefusedError(PermissionError):
+    """The rules refuse a file; ``strerror`` says why."""
 
 
 def open_own(path: Path, flags: int) -> int:
@@ -34,23 +40,57 @@ def open_own(path: Path, flags: int) -> int:
     Raises:
         OSError: it cannot be opened, or the rules refuse it; ``strerror`` says why.
     """
-    # Without waiting, because a pipe of that name would have no other end.
-    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor, mode = _open(path, flags)
     try:
-        descriptor = os.open(path, flags, 0o600)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise _refusal(path, "it is a symbolic link, which is not followed") from error
-        raise
-    try:
-        status = os.fstat(descriptor)
-        _check(path, status, stat.S_ISREG)
-        if stat.S_IMODE(status.st_mode) & 0o077:
+        if mode & 0o077:
             os.fchmod(descriptor, 0o600)
     except OSError:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def read_secret(path: Path, max_bytes: int) -> bytes:
+    """Read the beginning of a file of ours that no other user could ever read.
+
+    Raises:
+        RefusedError: others could read it, or the rules refuse it.
+        OSError: it cannot be read.
+    """
+    descriptor, mode = _open(path, os.O_RDONLY)
+    with open(descriptor, "rb") as file:  # noqa: PTH123 - a descriptor is not a path
+        if mode & 0o077:
+            raise _refusal(path, "other users can read or change it")
+        return file.read(max_bytes)
+
+
+def write_secret(path: Path, data: bytes, *, replaces: bool = False) -> None:
+    """Make a file for us alone in one step, so that it is always whole.
+
+    Unless it `replaces` the one that is there, that one stays, even if another process makes it
+    meanwhile.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    unnamed = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(unnamed, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor is not a path
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)  # or a crash of the machine may leave an empty file
+        if not replaces:
+            try:
+                os.link(unnamed, path)
+            except FileExistsError:
+                return
+            except OSError:  # the file system has no links: the last one wins
+                replaces = True
+        if replaces:
+            unnamed.rename(path)
+    finally:
+        unnamed.unlink(missing_ok=True)
 
 
 def make_own_folder(path: Path) -> None:
@@ -79,6 +119,29 @@ def check_own(path: Path, *, is_folder: bool = False) -> None:
     _check(path, status, stat.S_ISDIR if is_folder else stat.S_ISREG)
 
 
+def _open(path: Path, flags: int) -> tuple[int, int]:
+    """Open a file of ours; return its descriptor, and its permissions.
+
+    Raises:
+        OSError: it cannot be opened, or the rules refuse it.
+    """
+    # Without waiting, because a pipe of that name would have no other end.
+    flags |= os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _refusal(path, "it is a symbolic link, which is not followed") from error
+        raise
+    try:
+        status = os.fstat(descriptor)
+        _check(path, status, stat.S_ISREG)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor, stat.S_IMODE(status.st_mode)
+
+
 def _check(path: Path, status: os.stat_result, is_right: Callable[[int], bool]) -> None:
     """Refuse a link, and a file that others own or may change."""
     if stat.S_ISLNK(status.st_mode):
@@ -96,8 +159,8 @@ def _check(path: Path, status: os.stat_result, is_right: Callable[[int], bool]) 
         raise _refusal(path, "every user may change it")
 
 
-def _refusal(path: Path, why: str) -> PermissionError:
-    return PermissionError(errno.EPERM, why, str(path))
+def _refusal(path: Path, why: str) -> RefusedError:
+    return RefusedError(errno.EPERM, why, str(path))
 
 
 def hold(path: Path) -> int:

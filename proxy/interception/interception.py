@@ -23,6 +23,7 @@ class BlindReason(StrEnum):
     NO_TLS = "the client does not speak TLS"
     DISTRUST = "the client does not trust the certificate of this run"
     CLIENT_CERTIFICATE = "the host wants a client certificate"
+    ENDED = "the certificate is too old"
     RUN_OVER = "the run is over"
 
 

@@ -1,5 +1,7 @@
 """TLS for opened hosts: a context for each, made when a client first asks for the host.
 
+A process may run longer than a leaf is valid, so a host gets a new one in good time.
+
 Python loads a certificate and its key from a file only. On Linux that file is in memory; elsewhere
 it is on the disk for a moment, and only its user can read it.
 """
@@ -10,8 +12,10 @@ import contextlib
 import os
 import ssl
 import tempfile
+import time
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,28 +24,42 @@ if TYPE_CHECKING:
     from proxy.interception.interception import Interception
 
 
-class LeafContexts:
-    """The TLS contexts of one interception."""
+LEAF_SECONDS: Final = 15 * 86_400
+"""How long a leaf is used: half as long as it is valid."""
 
-    def __init__(self, interception: Interception) -> None:
+LAST_SECONDS: Final = 3600
+"""How long before its end an authority is used no more: clocks of clients differ from ours."""
+
+
+class LeafContexts:
+    """The TLS contexts of one interception; `now` is the time of day, as ``time.time`` says it."""
+
+    def __init__(self, interception: Interception, now: Callable[[], float] = time.time) -> None:
         self._interception = interception
-        self._authority: Authority | None = None
-        self._contexts: dict[str, ssl.SSLContext] = {}
+        self._now = now
+        self._contexts: dict[str, tuple[ssl.SSLContext, float]] = {}
 
     def find(self, host: str) -> ssl.SSLContext:
         """Return the context of a host that is on the list."""
-        context = self._contexts.get(host)
-        if context is None:
-            context = self._contexts[host] = self._make(host)
+        now = self._now()
+        context, made_at = self._contexts.get(host, (None, 0.0))
+        if context is None or not 0 <= now - made_at < LEAF_SECONDS:
+            context = self._make(host)
+            self._contexts[host] = context, now
         return context
 
-    def _make(self, host: str) -> ssl.SSLContext:
-        if self._authority is None:
-            # Imported here because it takes a tenth of a second.
-            from proxy.interception.authority import Authority  # noqa: PLC0415
+    def have_ended(self) -> bool:
+        """Tell whether clients refuse the authority, or are just about to, because it is old."""
+        return self._now() > self._authority.ends_at.timestamp() - LAST_SECONDS
 
-            given = self._interception
-            self._authority = Authority(given.ca_certificate, given.ca_key)
+    @cached_property
+    def _authority(self) -> Authority:
+        # Imported here because it takes a tenth of a second.
+        from proxy.interception.authority import Authority  # noqa: PLC0415
+
+        return Authority(self._interception.ca_certificate, self._interception.ca_key)
+
+    def _make(self, host: str) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION  # it costs us more than the client

@@ -90,6 +90,8 @@ class InterceptState:
             return BlindReason.OTHER_PORT
         if (reason := self.interception.blind.get(host)) is not None:
             return reason
+        if self.contexts.have_ended():
+            return BlindReason.ENDED
         return self.tally.find_blindness(host)
 
     def leave_alone(self, host: str) -> None:

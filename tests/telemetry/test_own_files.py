@@ -5,6 +5,7 @@ And a file that is held tells whether its maker lives.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import stat
@@ -18,7 +19,16 @@ import pytest
 from telemetry.errors import SpoolFull, StoreUnavailable
 from telemetry.frames.spool import FrameSpool, spool_folder
 from telemetry.observing.crash_counter import CrashCounter
-from telemetry.own_files import check_own, hold, is_held, make_own_folder, open_own
+from telemetry.own_files import (
+    RefusedError,
+    check_own,
+    hold,
+    is_held,
+    make_own_folder,
+    open_own,
+    read_secret,
+    write_secret,
+)
 from telemetry.store.disk_reserve import DiskReserve
 from telemetry.store.lock import StoreLock, find_holder
 from telemetry.store.store import Store
@@ -263,6 +273,43 @@ def test_the_log_of_a_run_is_no_link(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert "traces.db.log cannot be written: it is a symbolic link" in ended.stderr
     assert victim.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o604, 0o666])
+def test_a_secret_that_others_could_read_or_change_is_refused(tmp_path: Path, mode: int) -> None:
+    """They may know it, so taking their rights away would not help."""
+    path = tmp_path / "secret"
+    write_secret(path, b"x")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert read_secret(path, 10) == b"x"
+    path.chmod(mode)
+    with pytest.raises(RefusedError, match=r"other users|every user"):
+        read_secret(path, 10)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_a_secret_stays_unless_it_is_replaced(tmp_path: Path) -> None:
+    """Whoever comes second keeps the first one; no unfinished file is left."""
+    path = tmp_path / "secret"
+    write_secret(path, b"first")
+    write_secret(path, b"second")
+    assert path.read_bytes() == b"first"
+    write_secret(path, b"third", replaces=True)
+    assert path.read_bytes() == b"third"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_secret_is_made_where_the_file_system_has_no_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on some network mounts."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    write_secret(tmp_path / "secret", b"x")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"x"]
 
 
 def test_a_file_is_held_until_its_descriptor_is_closed(tmp_path: Path) -> None:

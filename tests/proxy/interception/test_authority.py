@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from proxy.interception.authority import Authority, make_authority
 from proxy.interception.interception import Interception
@@ -87,6 +89,58 @@ def test_a_leaf_is_what_clients_accept() -> None:
     assert leaf.not_valid_after_utc <= ca.not_valid_after_utc
 
 
+@pytest.mark.parametrize(("valid_days", "leaf_days"), [(365, 30), (7, 7)])
+def test_a_leaf_ends_after_a_month_or_with_its_authority(valid_days: int, leaf_days: int) -> None:
+    """Clients on macOS refuse a longer one, and all a leaf that outlives its authority."""
+    certificate, key = make_authority([HOST], valid_days=valid_days)
+    authority = Authority(certificate, key)
+    leaf = x509.load_pem_x509_certificate(authority.make_leaf(HOST))
+    now = dt.datetime.now(dt.UTC)
+    for each, days in ((authority.ends_at, valid_days), (leaf.not_valid_after_utc, leaf_days)):
+        assert abs(each - now - dt.timedelta(days=days)) < dt.timedelta(hours=1)
+
+
+def test_a_key_of_another_authority_is_not_taken() -> None:
+    """Clients would refuse all that it signs."""
+    certificate, _ = make_authority([HOST])
+    _, key = make_authority([HOST])
+    with pytest.raises(ValueError, match="not that of the authority"):
+        Authority(certificate, key)
+
+
+def test_an_authority_without_limits_is_not_taken() -> None:
+    """A company's own, for example: its stolen key would be worth much."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "everything")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + dt.timedelta(days=9))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with pytest.raises(ValueError, match="not limited"):
+        Authority(certificate.public_bytes(Encoding.PEM), pem)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_covered"),
+    [(HOST, True), (f"eu.{HOST}", True), (f"x{HOST}", False), (OTHER_HOST, False)],
+)
+def test_an_authority_says_which_hosts_it_covers(host: str, is_covered: bool) -> None:
+    """As OpenSSL sees it: also those below its names."""
+    certificate, key = make_authority([HOST])
+    authority = Authority(certificate, key)
+    assert authority.covers(host) is is_covered
+    server = serve(authority.make_leaf(host))
+    try:
+        shake_hands(server, client_tls(certificate), host)
+    except ssl.SSLCertVerificationError:
+        assert not is_covered
+    else:
+        assert is_covered
+
+
 def test_a_long_host_has_a_leaf() -> None:
     """Its name does not fit where names of subjects are."""
     host = ".".join(["a" * 40, "b" * 40, "test"])
@@ -158,6 +212,25 @@ def test_a_context_is_made_once_and_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
     assert count_files() == files
     assert modes == ([] if has_memory_files else ["0o600", "0o700"])
+
+
+def test_a_leaf_is_renewed_while_the_process_runs() -> None:
+    """In good time, and also if the clock was set back."""
+    certificate, key = make_authority([HOST], valid_days=365)
+    interception = Interception(
+        secret=SECRET, ca_certificate=certificate, ca_key=key, hosts=frozenset({HOST})
+    )
+    at = 1_000_000.0
+    contexts = LeafContexts(interception, lambda: at)
+    first = contexts.find(HOST)
+    at += 14 * 86_400
+    assert contexts.find(HOST) is first
+    at += 2 * 86_400
+    second = contexts.find(HOST)
+    assert second is not first
+    assert contexts.find(HOST) is second
+    at -= 86_400
+    assert contexts.find(HOST) is not second
 
 
 def test_where_proc_is_hidden_the_disk_is_used(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.interception import connection, tunnel
+from proxy.interception import connection, leaf_contexts, tunnel
 from proxy.interception.interception import BlindReason, Refusal
 from tests.proxy.interception.intercepting import (
     HOST,
@@ -118,6 +118,23 @@ async def test_a_host_with_a_client_certificate_is_tunnelled() -> None:
         [blind] = it.port.report().blind
         assert blind.reason is BlindReason.CLIENT_CERTIFICATE
         assert it.running.sink.frames == []
+
+
+async def test_when_the_authority_ends_all_hosts_are_tunnelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients would refuse its certificates; an opened connection ends with its next answer."""
+    async with intercepting() as it:
+        streams = await it.secure()
+        answer = await exchange(streams, call_bytes(close=False))
+        assert answer.field(b"connection") != b"close"
+        monkeypatch.setattr(leaf_contexts, "LAST_SECONDS", 31 * 86_400)
+        answer = await exchange(streams, call_bytes(close=False))
+        assert answer.field(b"connection") == b"close"
+        assert (await exchange(await it.secure(), call_bytes())).status == 200
+        [blind] = it.port.report().blind
+        assert (blind.host, blind.reason) == (HOST, BlindReason.ENDED)
+        assert len(it.port.report().opened) == 1
 
 
 async def test_a_listed_host_without_tls_is_tunnelled() -> None:

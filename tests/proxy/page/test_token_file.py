@@ -88,5 +88,5 @@ def test_another_users_token_is_not_used(tmp_path: Path) -> None:
     """That user knows it."""
     read_token(tmp_path / "traces.db")
     os.chown(token_path(tmp_path / "traces.db"), 12345, -1)
-    with pytest.raises(ConfigurationError, match="another user's"):
+    with pytest.raises(ConfigurationError, match="belongs to user 12345"):
         read_token(tmp_path / "traces.db")
