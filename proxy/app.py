@@ -157,6 +157,7 @@ class Proxy:
         )
         self._server = DownstreamServer(handler, self._state)
         self._intercept_ports: list[InterceptPort] = []
+        self._own_ports: list[tuple[str, int]] = []
         self.metrics.read_from(self._read_metrics)
 
     async def start(self, listener: socket.socket | None = None) -> None:
@@ -174,6 +175,7 @@ class Proxy:
             raise
         traffic.listen(LISTEN_BACKLOG)  # create_server has set it to its own argument
         self.address: tuple[str, int] = traffic.getsockname()[:2]
+        self._own_ports.append(self.address)
 
     async def intercept(
         self, interception: Interception, listener: socket.socket | None = None
@@ -192,7 +194,7 @@ class Proxy:
             server=self._server,
             relay=self._handler.relay_to,
             dial=self._client.dial_blind,
-            own_ports=[self.address],
+            own_ports=self._own_ports,
         )
         await opened.open(listener or listen("interception", "127.0.0.1", 0))
         self._intercept_ports.append(opened)

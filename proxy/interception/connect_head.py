@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import re
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ _TARGET = re.compile(r"(\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+):([0-9]{1,5})")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\0\r\n]*?)[ \t]*")
 _LABEL = re.compile(r"[0-9a-z_-]{1,63}")
 _MAX_NAME_CHARS = 253
+_ONCE = frozenset({b"content-length", b"host", b"proxy-authorization"})
 
 _NO_CONNECT = (
     "This port takes CONNECT only: set it as HTTPS_PROXY. HTTP_PROXY and ALL_PROXY must not lead "
@@ -37,6 +39,10 @@ class ConnectRequest(NamedTuple):
     port: int
     password: bytes | None
 
+    def __repr__(self) -> str:
+        """Show no password (R7): a client may show the secret, or a password of another proxy."""
+        return f"ConnectRequest({self.host!r}, {self.port})"
+
 
 def read_connect(head: bytes) -> ConnectRequest:
     """Read a head, without the empty line at its end.
@@ -51,18 +57,18 @@ def read_connect(head: bytes) -> ConnectRequest:
     if request[1] != b"CONNECT":
         raise BadRequest(501, _NO_CONNECT, "connect_only")
     password = None
-    seen = False
+    seen = set()
     for line in lines:
         found = _FIELD.fullmatch(line)
         if found is None:
             raise BadRequest(400, "A header field of the CONNECT is not valid.")
         name = found[1].lower()
+        if name in seen and name in _ONCE:
+            raise BadRequest(400, f"More than one {name.decode()} header.")
+        seen.add(name)
         if name == b"transfer-encoding" or (name == b"content-length" and found[2] != b"0"):
             raise BadRequest(400, "A CONNECT has no body.")
         if name == b"proxy-authorization":
-            if seen:
-                raise BadRequest(400, "More than one Proxy-Authorization header.")
-            seen = True
             password = _read_password(found[2])
     host, port = _read_target(request[2].decode("ascii"))
     return ConnectRequest(host, port, password)
@@ -75,11 +81,18 @@ def _read_target(target: str) -> tuple[str, int]:
         raise BadRequest(400, "The target of a CONNECT must be HOST:PORT.")
     host = found[1].lower()
     if host.startswith("["):
-        return host[1:-1], port
+        return _read_address(host[1:-1]), port
     host = host.removesuffix(".")
     if len(host) > _MAX_NAME_CHARS or not all(map(_LABEL.fullmatch, host.split("."))):
         raise BadRequest(400, "The host of the CONNECT is not a valid name.")
     return host, port
+
+
+def _read_address(text: str) -> str:
+    try:
+        return str(ipaddress.IPv6Address(text))
+    except ValueError:
+        raise BadRequest(400, "The address of the CONNECT is not valid.") from None
 
 
 def _read_password(value: bytes) -> bytes | None:

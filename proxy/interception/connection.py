@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from proxy.downstream.request_faults import BadRequest
@@ -18,7 +19,6 @@ from proxy.interception.client_hello import BadHello, NotTls, read_client_hello
 from proxy.interception.connect_head import read_connect
 from proxy.interception.interception import BlindReason, Refusal
 from proxy.interception.opened import OpenedConnection, OpenedTls
-from proxy.interception.state import MAX_TUNNELS
 from proxy.interception.tunnel import Tunnel
 from proxy.sockets import half_close, set_up
 from proxy.tasks import spawn
@@ -27,6 +27,8 @@ from proxy.upstream.errors import UpstreamError
 if TYPE_CHECKING:
     from proxy.interception.connect_head import ConnectRequest
     from proxy.interception.state import InterceptState
+
+_log = logging.getLogger("spantap.interception")
 
 MAX_HEAD_BYTES = 8 * 1024
 """The largest head of a CONNECT. Real ones have less than 500 bytes."""
@@ -39,7 +41,7 @@ _UNPROVEN: Final = (
     "This port belongs to one command of spantap run, and takes only connections with its secret."
 )
 _OWN_PORT: Final = "This is one of spantap's own ports; connect to it directly, without a proxy."
-_TOO_MANY: Final = f"{MAX_TUNNELS} tunnels are open, and there may be no more; try again shortly."
+_TOO_MANY: Final = "%d tunnels are open, and there may be no more; try again shortly."
 
 
 class _Alert(enum.IntEnum):
@@ -160,8 +162,8 @@ class InterceptConnection(asyncio.Protocol):
 
     def _begin_tunnel(self, asked: ConnectRequest, reason: BlindReason) -> None:
         """Dial the host. Meanwhile the client is not read; dialling has its own time limit."""
-        if self._state.tunnel_count >= MAX_TUNNELS:
-            self._refuse(Refusal.TOO_MANY, 503, "too_many_tunnels", _TOO_MANY)
+        if (count := self._state.tunnel_count) >= self._state.max_tunnels:
+            self._refuse(Refusal.TOO_MANY, 503, "too_many_tunnels", _TOO_MANY % count)
             return
         self._timer.cancel()
         self._transport.pause_reading()
@@ -176,6 +178,9 @@ class InterceptConnection(asyncio.Protocol):
             message = f"{asked.host}:{asked.port}: {error.sentence}"
             message += f" ({error})." if str(error) else "."
             self._refuse(Refusal.UNREACHABLE, error.status, error.code, message)
+        except Exception:  # noqa: BLE001 - the client is not read now, and would wait for ever
+            _log.exception("a tunnel could not be made")
+            self._transport.abort()
         finally:
             if far is None:
                 self._state.tunnel_count -= 1

@@ -77,7 +77,7 @@ class OpenedConnection(DownstreamConnection):
     def connection_lost(self, exc: BaseException | None) -> None:
         """End, and note whether the client seems to distrust us."""
         seconds = asyncio.get_running_loop().time() - self._made_at
-        if not self._has_sent and seconds < SOON_SECONDS:
+        if not (self._has_sent or self._ends) and seconds < SOON_SECONDS:
             self._intercept.tally.note_failure(self._host)
         super().connection_lost(exc)
 

@@ -13,7 +13,7 @@ from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable
 
     from proxy.downstream.downstream import Answered, Downstream
     from proxy.downstream.server import DownstreamServer
@@ -33,7 +33,8 @@ class InterceptPort:
         server: counts and limits connections, together with those of the traffic port.
         relay: answers a request: the URL of its origin, the label of the launch, the request.
         dial: makes a connection for a tunnel.
-        own_ports: ports of spantap beside those that the interception names.
+        own_ports: ports of spantap beside those that the interception names. This one is among
+            them as long as it listens, so that no port has a tunnel to another.
 
     Attributes:
         address: where it listens.
@@ -48,14 +49,14 @@ class InterceptPort:
         server: DownstreamServer,
         relay: Callable[[str, str, Downstream], Awaitable[Answered]],
         dial: Callable[[str, int], Awaitable[asyncio.Transport]],
-        own_ports: Iterable[tuple[str, int]] = (),
+        own_ports: list[tuple[str, int]],
     ) -> None:
         self._state = InterceptState(
             interception=interception,
             server=server,
             relay=relay,
             dial=dial,
-            own_ports=[*own_ports, *interception.own_ports],
+            own_ports=own_ports,
         )
         self._listener: asyncio.Server | None = None
         self._last_timer: asyncio.TimerHandle | None = None
@@ -101,6 +102,8 @@ class InterceptPort:
         """Accept no more connections."""
         if self._listener is not None:
             self._listener.close()
+            self._listener = None
+            self._state.own_ports.remove(self.address)
 
     async def close(self) -> None:
         """End everything at once."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from proxy.own_address import is_loopback, is_own_address
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from proxy.downstream.connection import DownstreamConnection
     from proxy.downstream.downstream import Answered, Downstream
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_TUNNELS = 1024
 """How many blind tunnels may be open: a build that fetches packages has some hundred. They count
-against the limit of connections as well, and must not take all of that from the calls."""
+against the limit of connections as well, and may take half of it at most: the rest is for calls."""
 
 _USUAL = frozenset({Refusal.NO_SECRET, Refusal.UNREACHABLE})
 """Refusals that need no line in the log. Some clients, such as git, show the secret only when it is
@@ -39,7 +40,7 @@ class InterceptState:
         relay: answers a request that goes to the origin with this URL, for the launch with this
             label.
         dial: makes a connection for a tunnel.
-        own_ports: where spantap listens itself.
+        own_ports: where spantap listens itself; the ports of other interceptions come and go.
         is_over: everything new is tunnelled.
         opened: the opened connections, and the host of each.
         transports: the other connections to clients, which count against the limit here.
@@ -60,6 +61,11 @@ class InterceptState:
         self.tally = Tally()
         self.contexts = LeafContexts(self.interception)
         self._secret = self.interception.secret.encode()
+
+    @property
+    def max_tunnels(self) -> int:
+        """How many tunnels may be open."""
+        return min(MAX_TUNNELS, self.server.state.limits.max_connections // 2)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Count a new connection, or turn it away if there are too many."""
@@ -106,14 +112,17 @@ class InterceptState:
 
     def is_ours(self, asked: ConnectRequest) -> bool:
         """Tell whether a CONNECT names one of our own ports."""
-        return any(is_own_address(ours, asked.host, asked.port) for ours in self.own_ports)
+        return any(is_own_address(ours, asked.host, asked.port) for ours in self._all_own_ports())
 
     def leads_to_us(self, far: asyncio.Transport) -> bool:
         """Tell whether a connection reached one of our own ports, by whatever name."""
         peer, own = far.get_extra_info("peername"), far.get_extra_info("sockname")
         if not peer or not own or (peer[0] != own[0] and not is_loopback(peer[0])):
             return False  # that is another machine
-        return any(peer[1] == port for _, port in self.own_ports)
+        return any(peer[1] == port for _, port in self._all_own_ports())
+
+    def _all_own_ports(self) -> Iterable[tuple[str, int]]:
+        return itertools.chain(self.own_ports, self.interception.own_ports)
 
     def refuse(self, refusal: Refusal) -> None:
         """Note a refusal, and log it unless it is usual."""

@@ -104,6 +104,18 @@ async def test_a_connection_that_waits_for_its_first_request_is_no_failure(
         assert it.port.report().distrusted == {}
 
 
+async def test_a_connection_that_we_end_is_no_failure() -> None:
+    """The run is over soon after a client has connected in advance."""
+    async with intercepting() as it:
+        reader, writer = await it.secure()
+        await until(lambda: it.port.report().opened == {HOST: 1})
+        it.port.make_blind()
+        assert await read_to_end(reader) == b""
+        writer.close()
+        await until(lambda: it.running.server.connection_count == 0)
+        assert it.port.report().distrusted == {}
+
+
 async def test_a_client_that_leaves_before_its_first_message_is_no_failure() -> None:
     async with intercepting() as it:
         for _ in range(MAX_FAILURES):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
-from proxy.interception import connection, leaf_contexts, tunnel
+from proxy.interception import leaf_contexts, state, tunnel
 from proxy.interception.interception import BlindReason, Refusal
 from tests.proxy.interception.intercepting import (
     HOST,
@@ -22,7 +24,7 @@ from tests.proxy.interception.intercepting import (
     upstream_tls,
 )
 from tests.proxy.interception.test_opened import call_bytes, exchange
-from tests.proxy.raw_client import ask, read_to_end, read_with_end, reset, until
+from tests.proxy.raw_client import ask, read_to_end, read_with_end, reset, send_raw, until
 from tests.proxy.upstream.peers import closed_port, serving, tiny_proxy
 
 if TYPE_CHECKING:
@@ -349,9 +351,60 @@ async def test_no_tunnel_reaches_a_port_of_spantap() -> None:
         assert it.port.report().refused == {Refusal.OWN_PORT: len(ours) * 4 + 2}
 
 
+async def test_no_tunnel_reaches_the_port_of_another_run() -> None:
+    """Opened before or later; a port that is closed is nobody's."""
+    async with intercepting() as it:
+        other = await it.running.proxy.intercept(
+            msgspec.structs.replace(it.interception, secret="another")
+        )
+        for host in ("127.0.0.1", "127.1"):
+            there = connect_bytes(f"{host}:{other.address[1]}")
+            back = connect_bytes(f"{host}:{it.address[1]}", "another")
+            assert (await ask(it.address, there)).status == 403
+            assert (await ask(other.address, back)).status == 403
+        await it.running.proxy.end_intercept(other)
+        closed = connect_bytes(f"127.0.0.1:{other.address[1]}")
+        assert (await ask(it.address, closed)).status == 502
+
+
+async def test_tunnels_leave_half_of_the_connections_to_calls() -> None:
+    """However few there may be."""
+
+    async def wait(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+        await reader.read()
+
+    async with tunnelling(wait, max_connections=4) as (it, _), serving(wait) as port:
+        target = f"127.0.0.1:{port}"
+        await it.connect(target)
+        answer = await ask(it.address, connect_bytes(target))
+        assert (answer.status, answer.error["code"]) == (503, "too_many_tunnels")
+        assert answer.error["message"].startswith("2 tunnels are open")
+        with all_names_lead_to(it.upstream.address):
+            assert (await exchange(await it.secure(), call_bytes())).status == 200
+        await it.running.sink.wait_for()
+
+
+async def test_a_fault_of_ours_ends_the_connection_and_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A client that is not read would wait for ever, and be counted for ever."""
+
+    async def fail(*_: object) -> asyncio.Transport:
+        raise RuntimeError("some fault")
+
+    async with intercepting() as it:
+        monkeypatch.setattr(it.port._state, "dial", fail)
+        assert await send_raw(it.address, connect_bytes(f"{OTHER_HOST}:443")) == b""
+        await until(lambda: it.running.server.connection_count == 0)
+    [record] = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert record.name == "spantap.interception"
+    assert record.exc_info is not None
+    caplog.clear()
+
+
 async def test_idle_tunnels_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In number, beside calls, and in time."""
-    monkeypatch.setattr(connection, "MAX_TUNNELS", 3)
+    monkeypatch.setattr(state, "MAX_TUNNELS", 3)
     monkeypatch.setattr(tunnel, "IDLE_SECONDS", 0.5)
 
     async def wait(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
