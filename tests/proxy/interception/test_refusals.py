@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 
 import msgspec
 import pytest
@@ -21,8 +20,7 @@ from tests.proxy.interception.intercepting import (
     credentials,
     intercepting,
 )
-from tests.proxy.interception.test_opened import call_bytes, exchange
-from tests.proxy.raw_client import ask, send_raw
+from tests.proxy.raw_client import ask
 
 
 def shown(value: bytes) -> bytes:
@@ -145,34 +143,6 @@ async def test_only_loopback_listens() -> None:
         open_to_all = listen("interception", "0.0.0.0", 0)
         with open_to_all, pytest.raises(ConfigurationError, match="loopback"):
             await it.running.proxy.intercept(it.interception, open_to_all)
-
-
-async def test_the_secret_and_the_key_are_in_no_line_span_store_or_answer(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Neither in what is logged at the lowest level, nor in what a repr shows."""
-    caplog.set_level(logging.DEBUG)
-    async with intercepting() as it:
-        given = it.interception
-        said = [repr(given), str(given), repr(it.port.report()), repr(it.port._state)]
-        answers = [
-            await send_raw(it.address, connect_bytes(f"{HOST}:443", SECRET + "x")),
-            await send_raw(it.address, connect_bytes(f"{HOST}:443") + b"x"),
-            await send_raw(it.address, connect_bytes("127.0.0.1:1")),
-        ]
-        head = shown(credentials())
-        answers += [(await exchange(await it.secure(), call_bytes(head=head))).raw]
-        recorded = await it.running.sink.wait_for()
-        said += [repr(recorded), repr(it.running.sink.frames), *map(repr, answers)]
-        assert it.upstream.last.field(b"proxy-authorization") is None
-        _check_silent([*said, caplog.text], given)
-
-
-def _check_silent(said: list[str], given: Interception) -> None:
-    key = given.ca_key.split(b"\n")[1].decode()
-    for text in said:
-        for secret in (SECRET, key, credentials().decode().removeprefix("Basic ")):
-            assert secret not in text
 
 
 async def test_an_interception_can_be_handed_to_another_process() -> None:
