@@ -119,7 +119,7 @@ def _find_codex_urls(start: Start) -> dict[str, str]:
 
 
 def _adapt_codex(start: Start, bases: Bases) -> Changes:
-    """Add a flag, because Codex 0.169 reads its base URL only from there (openai/codex#16720)."""
+    """Add a flag, because Codex 0.171 reads its base URL only from there (openai/codex#16720)."""
     if any("openai_base_url" in word for word in start.arguments):
         return Changes()
     flag = f"openai_base_url={bases.find(_CODEX) or start.environ['OPENAI_BASE_URL']}"
