@@ -8,6 +8,7 @@ upstream had dropped is an error that says so (``docs/contract/promises.md#endin
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from proxy.upstream.sending import Sending
 if TYPE_CHECKING:
     import asyncio
     import ssl
+    from concurrent.futures import Executor
 
     from proxy.errors import GatewayError
     from proxy.upstream.forward_proxy import ForwardProxy
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
     from telemetry.rate_limit import RateLimit
 
 _log = logging.getLogger("spantap.upstream")
+
+MAX_TUNNEL_LOOKUPS = 8
+"""How many names are looked up for tunnels at once. A lookup may take half a minute, and the loop
+has a few threads, which are for calls."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,11 +51,15 @@ class UpstreamClient:
     failure_count: int = 0
     _failure_lines: dict[str, RateLimit] = field(default_factory=dict)  # by upstream
     _diallers: dict[URL, Dialler] = field(default_factory=dict)  # by origin
+    _tunnel_threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(MAX_TUNNEL_LOOKUPS, "look up for tunnels")
+    )
 
     async def close(self) -> None:
         """Drop all connections."""
         for dialler in self._diallers.values():
             await dialler.close()
+        self._tunnel_threads.shutdown(wait=False, cancel_futures=True)
 
     async def send(self, request: UpstreamRequest) -> UpstreamResponse:
         """Send a request and read the answer's head.
@@ -82,15 +92,18 @@ class UpstreamClient:
         """
         proxy = self.forward_proxy.find(URL.build(scheme="https", host=host, port=port))
         origin = URL.build(scheme="http", host=host, port=port)
-        return await self._make_dialler(origin, proxy).dial_blind()
+        return await self._make_dialler(origin, proxy, self._tunnel_threads).dial_blind()
 
-    def _make_dialler(self, origin: URL, proxy: URL | None) -> Dialler:
+    def _make_dialler(
+        self, origin: URL, proxy: URL | None, threads: Executor | None = None
+    ) -> Dialler:
         return Dialler(
             origin,
             proxy,
             tls=self.tls,
             timeouts=self.timeouts,
             max_header_bytes=self.max_header_bytes,
+            threads=threads,
         )
 
     def _note_failure(self, upstream: Upstream, error: GatewayError) -> None:

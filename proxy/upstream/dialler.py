@@ -33,6 +33,8 @@ from proxy.upstream.forward_proxy import encode_credentials
 from proxy.upstream.idle_connections import IdleConnections
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from aiohappyeyeballs import AddrInfoType
     from yarl import URL
 
@@ -53,6 +55,7 @@ class Dialler:
         origin: scheme, host and port.
         proxy: the forward proxy on the way; ``None`` without one.
         tls: the TLS context for the origin and the proxy, if their URLs begin with https.
+        threads: look up names; ``None`` for those of the loop.
 
     Attributes:
         idle: the idle connections.
@@ -68,12 +71,14 @@ class Dialler:
         tls: ssl.SSLContext,
         timeouts: UpstreamTimeouts,
         max_header_bytes: int,
+        threads: Executor | None = None,
     ) -> None:
         self.idle = IdleConnections()
         self._origin = origin
         self._proxy = proxy
         self._is_tunnelled = proxy is not None and origin.scheme == "https"
         self._tls = tls
+        self._threads = threads
         self._connect_seconds = timeouts.connect_seconds or None
         self._credentials = b"" if proxy is None else encode_credentials(proxy)
         self.authorization = None if proxy is None or self._is_tunnelled else self._credentials
@@ -118,6 +123,9 @@ class Dialler:
                 return (await self._tunnel_through(self._proxy)).transport
         except TimeoutError as error:
             raise ConnectTimeoutError from error
+        finally:
+            if self._lookup is not None:
+                self._lookup.cancel()  # nobody else waits for it
 
     async def close(self) -> None:
         """End all connections at once."""
@@ -145,7 +153,9 @@ class Dialler:
         """Find the addresses of a host; each time another one comes first."""
         lookup, now = self._lookup, asyncio.get_running_loop().time()
         if lookup is None or (lookup.done() and (now >= self._lookup_until or lookup.exception())):
-            lookup = self._lookup = spawn(_look_up(url.raw_host, url.port), name="look up")
+            asking = _look_up(url.raw_host, url.port, self._threads)
+            lookup = self._lookup = spawn(asking, name="look up")
+            lookup.add_done_callback(_drop_failure)
             self._lookup_until = now + KEEP_NAME_SECONDS
         found = await asyncio.shield(lookup)
         found.append(found.pop(0))
@@ -221,12 +231,25 @@ def _name(url: URL) -> str:
     return (url.raw_host or "").rstrip(".")
 
 
-async def _look_up(host: str | None, port: int | None) -> list[AddrInfoType]:
-    find, kind = asyncio.get_running_loop().getaddrinfo, socket.SOCK_STREAM
+async def _look_up(
+    host: str | None, port: int | None, threads: Executor | None
+) -> list[AddrInfoType]:
+    loop, kind = asyncio.get_running_loop(), socket.SOCK_STREAM
     try:  # a numeric address needs no lookup on a thread
         return [*socket.getaddrinfo(host, port, type=kind, flags=socket.AI_NUMERICHOST)]
     except socket.gaierror:
-        return [*await find(host, port, type=kind, flags=socket.AI_ADDRCONFIG)]
+        pass
+    flags = socket.AI_ADDRCONFIG
+    if threads is None:
+        return [*await loop.getaddrinfo(host, port, type=kind, flags=flags)]
+    find = functools.partial(socket.getaddrinfo, host, port, type=kind, flags=flags)
+    return [*await loop.run_in_executor(threads, find)]
+
+
+def _drop_failure(lookup: asyncio.Task[list[AddrInfoType]]) -> None:
+    """Look at the error of a lookup; asyncio logs it if everybody who asked has left."""
+    if not lookup.cancelled():
+        lookup.exception()
 
 
 def _explain(error: OSError) -> UpstreamError:

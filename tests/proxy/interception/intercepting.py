@@ -138,15 +138,14 @@ class Intercepted:
 @contextlib.contextmanager
 def all_names_lead_to(address: Address) -> Any:
     """The system knows every name under ``.test``, and all lead to one port."""
-    loop = asyncio.get_running_loop()
-    find = loop.getaddrinfo
+    find = socket.getaddrinfo
 
-    async def find_here(host: str, port: int, **kind: Any) -> list[Any]:
-        if host.endswith(".test"):
-            return socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
-        return await find(host, port, **kind)
+    def find_here(host: str, *where: Any, **kind: Any) -> list[Any]:
+        if host.endswith(".test") and not kind.get("flags", 0) & socket.AI_NUMERICHOST:
+            return find(*address, type=socket.SOCK_STREAM)
+        return find(host, *where, **kind)
 
-    with patch.object(loop, "getaddrinfo", find_here):
+    with patch.object(socket, "getaddrinfo", find_here):
         yield
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import ssl
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -109,10 +110,10 @@ async def other_host(it: Intercepted, _: pytest.MonkeyPatch) -> object:
 
 
 async def no_upstream(it: Intercepted, patch: pytest.MonkeyPatch) -> object:
-    async def find(*_: object, **__: object) -> list[Any]:
-        raise OSError("no name")
+    def find(*_: object, **__: object) -> list[Any]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    patch.setattr(asyncio.get_running_loop(), "getaddrinfo", find)
+    patch.setattr(socket, "getaddrinfo", find)
     said = (await exchange(await it.secure(), call_bytes(head=PROOF))).raw
     await it.running.sink.wait_for()
     return said

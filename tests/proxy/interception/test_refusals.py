@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 
 import msgspec
 import pytest
@@ -53,11 +54,11 @@ async def test_without_the_secret_nothing_is_opened_tunnelled_or_resolved(
     async with intercepting() as it:
         asked = []
 
-        async def find(*names: object, **_: object) -> list[object]:
+        def find(*names: object, **_: object) -> list[object]:
             asked.append(names)
             return []
 
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", find)
+        monkeypatch.setattr(socket, "getaddrinfo", find)
         answer = await ask(it.address, connect_bytes(f"{host}:443", None, head))
         assert (answer.status, answer.error["code"]) == (407, "no_secret")
         assert answer.field(b"proxy-authenticate") == b'Basic realm="spantap"'

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import socket
 import ssl
+import threading
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +16,8 @@ import pytest
 
 from proxy.interception import leaf_contexts, state, tunnel
 from proxy.interception.interception import BlindReason, Refusal
+from proxy.upstream import dialler
+from proxy.upstream.client import MAX_TUNNEL_LOOKUPS
 from tests.proxy.interception.intercepting import (
     HOST,
     OTHER_HOST,
@@ -28,7 +32,7 @@ from tests.proxy.raw_client import ask, read_to_end, read_with_end, reset, send_
 from tests.proxy.upstream.peers import closed_port, serving, tiny_proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
     from tests.proxy.interception.intercepting import Intercepted, Streams
 
@@ -292,13 +296,14 @@ async def test_a_tunnel_goes_through_a_forward_proxy_that_speaks_tls(
     async with tiny_proxy(tls=upstream_tls()) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"https://{HOST}:{proxy.address[1]}")
         async with intercepting() as it:
+            find = socket.getaddrinfo
 
-            async def find(host: str, port: int, **_: Any) -> list[Any]:
+            def find_here(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
                 if host == OTHER_HOST:
                     port = it.upstream.address[1]
-                return socket.getaddrinfo("127.0.0.1", port, type=socket.SOCK_STREAM)
+                return find("127.0.0.1", port, type=socket.SOCK_STREAM)
 
-            monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", find)
+            monkeypatch.setattr(socket, "getaddrinfo", find_here)
             streams = await it.secure(f"{OTHER_HOST}:443")
             answer = await exchange(streams, call_bytes(host=OTHER_HOST))
             assert answer.status == 200
@@ -439,27 +444,76 @@ async def test_a_tunnel_that_carries_something_is_not_idle(monkeypatch: pytest.M
         writer.close()
 
 
+@contextlib.contextmanager
+def slow_names(*, exist: bool) -> Iterator[tuple[list[str], threading.Event]]:
+    """Names that begin with "slow" are found, or are not, only after an event."""
+    find = socket.getaddrinfo
+    asked: list[str] = []
+    go = threading.Event()
+
+    def find_late(host: str, *where: Any, **kind: Any) -> list[Any]:
+        if host.startswith("slow") and not kind.get("flags", 0) & socket.AI_NUMERICHOST:
+            asked.append(host)
+            go.wait(30)
+            if not exist:
+                raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return find(host, *where, **kind)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", find_late)
+        try:
+            yield asked, go
+        finally:
+            go.set()
+
+
 async def test_a_client_that_leaves_while_its_host_is_dialled_leaves_nothing() -> None:
     async with intercepting() as it:
-        loop = asyncio.get_running_loop()
-        find = loop.getaddrinfo
-        asked = asyncio.Event()
-        go = asyncio.Event()
-
-        async def find_late(host: str, port: int, **kind: Any) -> Any:
-            asked.set()
-            await go.wait()
-            return await find(host, port, **kind)
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(loop, "getaddrinfo", find_late)
+        with slow_names(exist=True) as (asked, go):
             _, writer = await asyncio.open_connection(*it.address)
-            writer.write(connect_bytes(f"{OTHER_HOST}:443"))
-            await asked.wait()
+            writer.write(connect_bytes("slow.test:443"))
+            await until(lambda: asked)
             reset(writer)
             go.set()
             await until(lambda: it.running.server.connection_count == 0)
             await until(lambda: it.port._state.tunnel_count == 0)
+
+
+@pytest.mark.parametrize("is_opened", [True, False])
+async def test_a_lookup_that_fails_too_late_leaves_no_line_in_the_log(
+    is_opened: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a task is gone, asyncio logs an error that nobody has looked at."""
+    monkeypatch.setattr(dialler, "KEEP_NAME_SECONDS", 0)  # the second call looks up again
+
+    async def call(it: Intercepted) -> tuple[int, str]:
+        if is_opened:
+            answer = await exchange(await it.secure("slow.test:443"), call_bytes(host="slow.test"))
+        else:
+            answer = await ask(it.address, connect_bytes("slow.test:80"))
+        return answer.status, answer.error["code"]
+
+    async with intercepting(hosts=("slow.test",), connect_timeout_seconds=0.1) as it:
+        with slow_names(exist=False) as (_, go):
+            assert await call(it) == (504, "upstream_connect_timeout")
+            go.set()
+            await asyncio.sleep(0.1)
+            assert await call(it) == (502, "upstream_unreachable")
+        gc.collect()
+
+
+async def test_names_that_nobody_knows_do_not_delay_calls() -> None:
+    """A lookup holds a thread, perhaps for half a minute; a program may ask for many names."""
+    async with intercepting() as it:
+        with slow_names(exist=False) as (asked, _):
+            for number in range(40):
+                _, writer = await asyncio.open_connection(*it.address)
+                it.writers.append(writer)
+                writer.write(connect_bytes(f"slow{number}.test:443"))
+            await until(lambda: len(asked) == MAX_TUNNEL_LOOKUPS)
+            async with asyncio.timeout(5):
+                assert (await exchange(await it.secure(), call_bytes())).status == 200
+            await it.running.sink.wait_for()
 
 
 async def test_a_name_that_tls_says_and_connect_does_not_is_refused() -> None:
