@@ -152,6 +152,8 @@ class Proxy:
             inbound_keys=read_inbound_keys(settings),
             on_refused=self._state.count_refused,
             on_relayed=unobserved.note,
+            on_upgrade_refused=self._state.count_upgrade,
+            websockets=settings.websockets,
             cipher=cipher,
             landing=_build_landing(settings, upstreams),
         )

@@ -5,6 +5,7 @@ order, duplicates and any bytes kept (R1). Only these things may differ:
 
 1. Hop-by-hop fields are not relayed: the fixed ones and those that ``Connection`` names
    (RFC 9110 section 7.6.1). ``Connection`` cannot name a field that frames or routes the message.
+   If the message changes the protocol, ``Connection`` and ``Upgrade`` are relayed.
 2. Framing (``Content-Length``, ``Transfer-Encoding``) describes the hop that it is sent on.
 3. ``Host`` names the upstream, in the place where the client had it.
 4. ``x-spantap-*`` is ours and removed.
@@ -44,6 +45,7 @@ FRAMING = frozenset({b"content-length", b"transfer-encoding"})
 _NONE: frozenset[bytes] = frozenset()
 _NEVER_AN_OPTION = FRAMING | {b"host"}
 _DIGESTS = frozenset({b"content-digest", b"content-md5", b"digest", b"repr-digest"})
+_SWITCHES = frozenset({b"connection", b"upgrade"})
 _NOT_FOR_CLIENTS = {
     (keeps_length, keeps_chunked): _HOP_BY_HOP
     | (_NONE if keeps_length else _DIGESTS | {b"content-length"})
@@ -75,12 +77,14 @@ class RequestChanges(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         host: the upstream's ``Host`` value.
         content_length: the new length if the body was rewritten, else ``None``.
+        switches: the request asks for another protocol.
         replaced: for a lower-case name, the ``(name, value)`` pair that takes the field's place, or
             is appended if the client sent no such field; ``None`` removes the field.
     """
 
     host: bytes
     content_length: int | None = None
+    switches: bool = False
     replaced: Mapping[bytes, tuple[bytes, bytes] | None] = {}
 
 
@@ -155,9 +159,10 @@ def request_headers(head: Head, changes: RequestChanges) -> list[tuple[bytes, by
     A client with HTTP/1.0 may have sent no ``Host``; then ours comes first.
     """
     replaced, length = changes.replaced, changes.content_length
+    dropped = _dropped(head, _HOP_BY_HOP)
     order, host_name, length_name = _order_request(
         head.shape,
-        _dropped(head, _HOP_BY_HOP),
+        dropped - _SWITCHES if changes.switches else dropped,
         tuple(replaced),
         tuple(map(bool, replaced.values())),
         length is not None,
@@ -177,6 +182,12 @@ def response_headers(
     without `keeps_chunked` there is no ``Transfer-Encoding``.
     """
     dropped = _dropped(head, _NOT_FOR_CLIENTS[keeps_length, keeps_chunked])
+    return list(map(head.__getitem__, _find_kept(head.shape, dropped)))
+
+
+def switching_headers(head: Head) -> list[tuple[bytes, bytes]]:
+    """Return the head fields of a 101 for the client, in the upstream's order."""
+    dropped = _dropped(head, _HOP_BY_HOP | FRAMING) - _SWITCHES
     return list(map(head.__getitem__, _find_kept(head.shape, dropped)))
 
 

@@ -21,6 +21,13 @@ class KeyHeader(StrEnum):
     API_KEY = "api-key"
 
 
+class WebSocketPolicy(StrEnum):
+    """What becomes of a request for a WebSocket."""
+
+    RELAY = "relay"
+    REFUSE = "refuse"
+
+
 KEY_HEADERS: Final = tuple(header.value.encode("ascii") for header in KeyHeader)
 """The header fields in which clients send a provider's key, in lower case."""
 
@@ -32,6 +39,7 @@ class UpstreamEntry(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     prefix: str = "/"
     usage: UsagePolicy | None = None
+    websockets: WebSocketPolicy | None = None
     provider: str | None = None
     api_key_env: str | None = None
     api_key_header: KeyHeader | None = None

@@ -24,6 +24,7 @@ TOPICS = {
     "run": "one command, nothing configured: `spantap run` and `env`",
     "terminal": "finding a call: `traces`, its filters, `stats`, `store`",
     "interception": "programs without a base URL",
+    "websockets": "Realtime, Live, Responses over a WebSocket",
     "page": "the page in a browser",
     "settings": "every variable, flag and table of the file; privacy, cost, sampling",
     "backends": "where spans go: the OTEL_* variables",

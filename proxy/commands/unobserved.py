@@ -69,7 +69,7 @@ def _name_kinds(unobserved: Sequence[UnobservedCalls], limit: int) -> str:
 def _name_paths(calls: Sequence[UnobservedCalls], limit: int) -> str:
     named = [one for one in calls if not one.path.endswith(OTHER)][:limit]
     paths = [
-        f"{one.calls:,} x {'' if one.is_upgrade else 'POST '}{escape_line(one.path)}"
+        f"{one.calls:,} x {'POST ' if one.path.startswith('/') else ''}{escape_line(one.path)}"
         for one in named
     ]
     if rest := sum(one.calls for one in calls) - sum(one.calls for one in named):

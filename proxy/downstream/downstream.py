@@ -38,7 +38,14 @@ import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.errors import encode_error
-from proxy.headers import FRAMING, MAX_SHAPES, Head, RawHeaders, response_headers
+from proxy.headers import (
+    FRAMING,
+    MAX_SHAPES,
+    Head,
+    RawHeaders,
+    response_headers,
+    switching_headers,
+)
 from proxy.sockets import count_unacknowledged, reset
 
 if TYPE_CHECKING:
@@ -161,6 +168,7 @@ class Downstream:
         self.target = request.target
         self.headers = request.head
         self.body = request.body
+        self._take_rest = request.take_rest
 
     @property
     def stalled(self) -> bool:
@@ -171,6 +179,24 @@ class Downstream:
     def path(self) -> str:
         """The raw path without the query."""
         return self.target.partition("?")[0]
+
+    @property
+    def asks_for_websocket(self) -> bool:
+        """Whether the request is the handshake of a WebSocket."""
+        return self._take_rest is not None
+
+    def switch(self, status: int, reason: str, headers: Head) -> tuple[asyncio.Transport, bytes]:
+        """Answer that the protocol changes, and hand the connection over with what has come of it.
+
+        Its reading is paused. Whoever takes it passes on that it is full, or gone.
+        """
+        fields = map(b": ".join, switching_headers(headers))
+        first_line = b"HTTP/1.1 %03d %s" % (status, reason.encode("utf-8", "surrogateescape"))
+        self.head_sent = True
+        transport = self._stream.transport
+        self._stream.write(b"\r\n".join([first_line, *fields, b"\r\n"]))
+        transport.pause_reading()
+        return transport, self._take_rest() if self._take_rest is not None else b""
 
     def close_after_answer(self) -> None:
         """Let the connection end with this answer, whose head says so."""

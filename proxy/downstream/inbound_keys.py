@@ -4,8 +4,9 @@ Only the SHA-256 digest of a key is kept: the settings hash it as they are read,
 ``sha256:<64 hex digits>`` instead of the key. Keys are long and random, so that no salt is needed.
 A message about a wrong entry names its place, and never quotes it (R7).
 
-A key comes in one of the fields of :data:`CARRIERS`, or as the member ``key`` of the query, as
-Gemini's clients may send theirs.
+A key comes in one of the fields of :data:`CARRIERS`, as the member ``key`` of the query, as
+Gemini's clients may send theirs, or in a subprotocol of a WebSocket, because browsers can set no
+other field.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, unquote_to_bytes
 
 from proxy.certificates import refuse_special_file
+from proxy.headers import Head
 from proxy.key_hashes import hash_key
 from telemetry.errors import ConfigurationError
 
@@ -35,6 +37,10 @@ MAX_KEYS = 1_000
 
 MAX_FILE_BYTES = 1024 * 1024
 """The largest file of keys: ten times what :data:`MAX_KEYS` keys need."""
+
+_PROTOCOL = b"sec-websocket-protocol"
+_PROTOCOL_KEY = re.compile(rb"[ \t]*openai-insecure-api-key\.([^ \t]*)[ \t]*")
+"""The subprotocol in which OpenAI's clients in browsers send their key."""
 
 _BEARER = re.compile(rb"bearer[ \t]+", re.IGNORECASE)
 
@@ -85,6 +91,31 @@ def drop_query_keys(target: str, is_spent: Callable[[bytes], bool]) -> str:
     if len(kept) == len(members):
         return target
     return f"{path}?{'&'.join(kept)}" if kept else path
+
+
+def drop_protocol_keys(headers: Head, is_spent: Callable[[bytes], bool]) -> Head:
+    """Return a handshake's fields without the subprotocols that hold one of our keys.
+
+    `is_spent` says whether a key is one. The other subprotocols stay; the client gets the one that
+    the upstream chooses among them.
+    """
+    if not headers.has(_PROTOCOL):
+        return headers
+    fields = []
+    for name, value in headers:
+        if name.lower() == _PROTOCOL:
+            members = value.split(b",")
+            kept = [
+                member
+                for member in members
+                if not (found := _PROTOCOL_KEY.fullmatch(member)) or not is_spent(found[1])
+            ]
+            if not kept:
+                continue
+            if len(kept) < len(members):
+                value = b",".join(kept).lstrip()  # noqa: PLW2901 - the field's new value
+        fields.append((name, value))
+    return Head(fields)
 
 
 def _secret_of(name: bytes, value: bytes) -> bytes:

@@ -22,9 +22,9 @@ _ABSOLUTE_TARGET = (
     "spantap relays to its upstreams only; send the path, not an absolute URL. "
     "Is spantap set as an HTTP proxy instead of as the base URL?"
 )
-_UPGRADE = (
-    "spantap relays HTTP requests and answers, and no WebSocket. Send the same as a POST request, "
-    "or connect to the provider directly."
+_BAD_HANDSHAKE = (
+    "The request asks for a WebSocket, but is not a valid handshake: GET of HTTP/1.1 without a "
+    "body, with 'Connection: Upgrade' and no other protocol."
 )
 _TLS_RECORD = b"\x16\x03"
 
@@ -98,6 +98,21 @@ def find_fault(method: str, target: str, version: str, head: Head) -> BadRequest
         if (codings := encoding.lower()) != b"chunked":  # which must be the last (RFC 9112, 6.3)
             status = 501 if codings.rpartition(b",")[2].strip() == b"chunked" else 400
             return BadRequest(status, "The only transfer encoding accepted is chunked.")
-    if head.has(b"upgrade") and b"websocket" in head.options(b"upgrade"):
-        return BadRequest(426, _UPGRADE, "upgrade_not_supported", upgrade_target=target)
+    if b"websocket" in head.options(b"upgrade") and not asks_for_websocket(method, version, head):
+        return BadRequest(426, _BAD_HANDSHAKE, "upgrade_not_supported", upgrade_target=target)
     return None
+
+
+def asks_for_websocket(method: str, version: str, head: Head) -> bool:
+    """Tell whether a request is the handshake of a WebSocket, and nothing else.
+
+    It has no body and names no other protocol, so that what follows its head can be read in one way
+    only (RFC 6455 section 4.1).
+    """
+    return (
+        head.options(b"upgrade") == {b"websocket"}
+        and b"upgrade" in head.options(b"connection")
+        and (method, version) == ("GET", "1.1")
+        and not head.has(b"transfer-encoding")
+        and head.find(b"content-length") in {None, b"0"}
+    )

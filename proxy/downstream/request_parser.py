@@ -7,17 +7,19 @@ nothing more is parsed, because nobody can know where the next request begins (R
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from proxy.downstream.request_faults import BadRequest, explain_fault, find_fault
+from proxy.downstream.request_faults import (
+    BadRequest,
+    asks_for_websocket,
+    explain_fault,
+    find_fault,
+)
 from proxy.headers import FRAMING, MAX_FIELDS, MAX_HEAD_FACTOR, Head
 from proxy.request_body import RequestBody
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MAX_PIECE_BYTES = 4 * 1024
 """How many bytes are parsed before we check whether more is wanted; a body of known length may be
@@ -34,7 +36,12 @@ as a signature."""
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request whose head is complete, of HTTP ``1.0`` or ``1.1``; its body is fed as it comes."""
+    """A request whose head is complete, of HTTP ``1.0`` or ``1.1``; its body is fed as it comes.
+
+    Attributes:
+        take_rest: takes what has come behind the handshake of a WebSocket; ``None`` for other
+            requests. Nothing more is parsed behind a handshake.
+    """
 
     method: str
     target: str
@@ -42,6 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     keeps_alive: bool
     head: Head
     body: RequestBody
+    take_rest: Callable[[], bytes] | None = None
 
 
 class RequestParser:
@@ -84,6 +92,7 @@ class RequestParser:
         self._is_chunked = False
         self._is_fresh = False  # its head came in this read
         self._switches = False  # llhttp takes what follows its head for another protocol
+        self._has_switched = False  # and so do we
         self.waiting: list[Request | BadRequest] = []
         self.head_begun = False
 
@@ -91,9 +100,9 @@ class RequestParser:
     def is_full(self) -> bool:
         """Whether nothing more is wanted for now."""
         body = self._body
-        return len(self.waiting) >= MAX_WAITING_REQUESTS or (
-            body is not None and not body.is_whole and body.is_full
-        )
+        if self._has_switched or len(self.waiting) >= MAX_WAITING_REQUESTS:
+            return True
+        return body is not None and not body.is_whole and body.is_full
 
     def feed(self, data: bytes) -> None:
         """Parse a read in pieces, as far as it is wanted; keep the rest unparsed.
@@ -117,7 +126,8 @@ class RequestParser:
         try:
             self._parser.feed_data(piece)
         except HttpParserUpgrade as switch:
-            self._stay()
+            if not self._has_switched:
+                self._stay()
             return int(switch.args[0])
         except HttpParserError as error:
             ours = error.__context__  # the error that a callback raised
@@ -131,6 +141,11 @@ class RequestParser:
         elif was_in_chunks and self._body is body:
             self._check_framing(len(piece))
         return len(piece)
+
+    def take_rest(self) -> bytes:
+        """Take what has come behind a handshake."""
+        rest, self._unparsed = self._unparsed, b""
+        return rest
 
     def expire(self) -> None:
         """Give up the head that has begun, because it took too long."""
@@ -238,7 +253,12 @@ class RequestParser:
         self._body_left = int(head.find(b"content-length") or 0)
         self._switches = parser.should_upgrade()
         keeps_alive = parser.should_keep_alive()
-        self.waiting.append(Request(method, target, version, keeps_alive, head, body))
+        take_rest = None
+        if self._switches and asks_for_websocket(method, version, head):
+            self._has_switched = True
+            take_rest = self.take_rest
+            body.end()
+        self.waiting.append(Request(method, target, version, keeps_alive, head, body, take_rest))
 
     def on_body(self, data: bytes) -> None:
         """Add to the body."""

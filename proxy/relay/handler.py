@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codec.apis.table import find_api
-from proxy.downstream.inbound_keys import drop_query_keys
+from proxy.downstream.inbound_keys import drop_protocol_keys, drop_query_keys
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
@@ -22,10 +22,12 @@ from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.own_prefixes import strip_own_prefixes
 from proxy.relay.signed_hosts import explain_signed_host
 from proxy.relay.tee import relay_answer
+from proxy.relay.web_socket import join_websocket
 from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.owners import Owner, find_asker
 from proxy.upstream.passes import read_pass
 from proxy.upstream.request import UpstreamRequest
+from proxy.upstream_entry import WebSocketPolicy
 from telemetry.observing.encryption import OWN_CIPHER
 
 if TYPE_CHECKING:
@@ -55,6 +57,11 @@ _UNKNOWN_URL = (
     '`spantap run`, or with eval "$(spantap env)".'
 )
 
+_NO_WEBSOCKET = (
+    "spantap relays no WebSocket to this upstream (SPANTAP_WEBSOCKETS). Send the same as a POST "
+    "request, or connect to the provider directly."
+)
+
 _NO_KEY = (
     "This proxy accepts calls only with one of its inbound keys. Send it as the API key, or in the "
     "header x-spantap-key beside the provider's key."
@@ -69,6 +76,8 @@ class Handler:
         open_exchanges: the exchanges that a shutdown waits for.
         inbound_keys: a request must have one of these keys; ``None`` lets everybody in.
         on_refused: called with a reason for each request that is answered here and not relayed.
+        on_upgrade_refused: called with the target of each request for a WebSocket that is refused.
+        websockets: what becomes of such requests, at upstreams that do not say it.
         on_relayed: called with the status of each answer to a call that is relayed unobserved; if
             the upstream gives none, with that of our answer.
         cipher: encrypts the passes to base URLs.
@@ -86,6 +95,8 @@ class Handler:
     inbound_keys: InboundKeys | None
     on_refused: Callable[[str], None]
     on_relayed: Callable[[Downstream, int], None]
+    on_upgrade_refused: Callable[[str], None]
+    websockets: WebSocketPolicy
     cipher: Cipher = OWN_CIPHER
     landing: Landing | None = None
 
@@ -120,6 +131,8 @@ class Handler:
             return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
         if given is not None and url is None:
             return await downstream.answer_error(404, "unknown_base_url", _UNKNOWN_URL)
+        if downstream.asks_for_websocket and route.upstream.credentials:
+            downstream.headers = drop_protocol_keys(downstream.headers, lambda _: True)
         if route.upstream.replaces_query_key:
             downstream.target = drop_query_keys(downstream.target, lambda _: True)
         if downstream.target != target:
@@ -152,7 +165,7 @@ class Handler:
         open_exchange = self.open_exchanges.begin()
         try:
             if api is None:
-                return await self._relay(downstream, route)
+                return await self._relay(downstream, route, open_exchange)
             return await self._observe(downstream, route, api, open_exchange).run()
         except asyncio.CancelledError:
             if open_exchange.cut:
@@ -216,23 +229,23 @@ class Handler:
             name=name,
         )
 
-    async def _relay(self, downstream: Downstream, route: Route) -> Answered:
-        """Relay in both directions, without changes, buffers or a span."""
+    async def _relay(
+        self, downstream: Downstream, route: Route, open_exchange: OpenExchange
+    ) -> Answered:
+        """Relay in both directions, without changes, buffers or a span.
+
+        What follows the handshake of a WebSocket that the upstream refuses cannot be read. So its
+        connection ends with the answer.
+        """
+        if downstream.asks_for_websocket:
+            downstream.close_after_answer()
+            if (route.upstream.websockets or self.websockets) is WebSocketPolicy.REFUSE:
+                self.on_upgrade_refused(downstream.target)
+                return await downstream.answer_error(426, "upgrade_not_supported", _NO_WEBSOCKET)
         downstream.continue_if_expected()
-        upstream, headers = route.upstream, downstream.headers
         is_opened = bool(downstream.called_host)
-        host = downstream.called_host or upstream.host_header
-        changes = RequestChanges(host=host, replaced=upstream.credentials)
-        request = UpstreamRequest(
-            upstream=upstream,
-            method=downstream.method,
-            target=route.target,
-            headers=request_headers(headers, changes),
-            rest=None if downstream.body.at_eof() else downstream.body,
-            chunked=headers.has(b"transfer-encoding"),
-        )
         try:
-            response = await self.client.send(request)
+            response = await self.client.send(_build_request(downstream, route))
         except GatewayError as error:
             if not is_opened:
                 self.on_relayed(downstream, error.status)
@@ -240,10 +253,31 @@ class Handler:
         try:
             if not is_opened:
                 self.on_relayed(downstream, response.status)
+            if response.status == 101:
+                return await join_websocket(downstream, response, open_exchange)
             answered, _ = await relay_answer(response, downstream, self.taps.open(observed=False))
         finally:
             response.close()
         return answered
+
+
+def _build_request(downstream: Downstream, route: Route) -> UpstreamRequest:
+    upstream, headers = route.upstream, downstream.headers
+    switches = downstream.asks_for_websocket
+    changes = RequestChanges(
+        host=downstream.called_host or upstream.host_header,
+        switches=switches,
+        replaced=upstream.credentials,
+    )
+    return UpstreamRequest(
+        upstream=upstream,
+        method=downstream.method,
+        target=route.target,
+        headers=request_headers(headers, changes),
+        rest=None if downstream.body.at_eof() else downstream.body,
+        chunked=headers.has(b"transfer-encoding"),
+        may_switch=switches,
+    )
 
 
 def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
@@ -252,6 +286,7 @@ def _lets_in(keys: InboundKeys, downstream: Downstream, route: Route) -> bool:
     # A field that the upstream's own key will replace stays, so that the key takes its place.
     spent = carriers - route.upstream.credentials.keys()
     downstream.headers = downstream.headers.without(spent)
-    target = downstream.target
+    target, headers = downstream.target, downstream.headers
     downstream.target = drop_query_keys(target, keys.has)
-    return bool(carriers) or downstream.target != target
+    downstream.headers = drop_protocol_keys(headers, keys.has)
+    return bool(carriers) or (downstream.target, downstream.headers) != (target, headers)

@@ -48,8 +48,13 @@ class UnobservedCounter:
         upstream gives none. Any other POST counts if it has JSON, or a form that is not just an
         upload of files, and the upstream accepted it (a status below 400). So a probe for a path
         that no upstream has does not count, and neither do methods that are known to call no model.
+        A WebSocket counts.
         """
         target = downstream.target
+        if status == 101:
+            if (path := self._relayed.count(f"WebSocket {target}")) is not None:
+                _log.warning("%s is relayed, and what passes on it is not recorded", path)
+            return
         # An API that a setting leaves out does not count: that was set on purpose.
         if downstream.method != "POST" or find_api("POST", target) is not None:
             return
@@ -75,7 +80,8 @@ class UnobservedCounter:
         target = leave_out_own_prefixes(target)
         if (path := self._refused.count(target)) is not None:
             level = logging.WARNING if find_api("POST", target) is None else logging.INFO
-            _log.log(level, "GET %s asks for a WebSocket, and is refused: none is relayed", path)
+            words = "GET %s asks for a WebSocket, and is refused: SPANTAP_WEBSOCKETS may allow them"
+            _log.log(level, words, path)
 
 
 class _Paths:

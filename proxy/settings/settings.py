@@ -34,6 +34,7 @@ from proxy.settings.sources import TABLES, read_sources
 from proxy.settings.store_path import DEFAULT_STORE
 from proxy.settings.tables import PriceConfig, UpstreamConfig, Url
 from proxy.settings.variable_names import check_names
+from proxy.upstream_entry import WebSocketPolicy
 from telemetry.conversation_position import ConversationForm
 from telemetry.conversations.memory import MAX_CALLS
 from telemetry.conversations.run import RUN_IDLE_SECONDS
@@ -99,6 +100,9 @@ class Settings(BaseModel):
     """Worker processes: one for each core that relaying may use; telemetry is one more process."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
     """The policy of upstreams that do not name one."""
+    websockets: WebSocketPolicy = WebSocketPolicy.REFUSE
+    """What becomes of requests for a WebSocket, at upstreams that do not say it: ``relay`` or
+    ``refuse``. What passes on one is not recorded."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
     store: Path = DEFAULT_STORE
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, field_validator
 
 from codec.usage_option import UsagePolicy
 from proxy.prefixes import RUN_PREFIX, TO_PREFIX
-from proxy.upstream_entry import KeyHeader, check_url, read_key
+from proxy.upstream_entry import KeyHeader, WebSocketPolicy, check_url, read_key
 
 Url = Annotated[str, AfterValidator(check_url)]
 
@@ -22,6 +22,7 @@ class UpstreamConfig(BaseModel):
     url: Url
     prefix: str = "/"
     usage: UsagePolicy | None = None
+    websockets: WebSocketPolicy | None = None
     provider: str | None = None
     api_key_env: str | None = None
     api_key_header: KeyHeader | None = None

@@ -13,7 +13,7 @@ import msgspec
 from codec.usage_option import UsagePolicy
 from proxy.logging.logs import LogFormat
 from proxy.on_disconnect import OnDisconnect
-from proxy.upstream_entry import UpstreamEntry
+from proxy.upstream_entry import UpstreamEntry, WebSocketPolicy
 from telemetry.conversation_position import ConversationForm
 from telemetry.span_identity import TraceParentPolicy
 from telemetry.spans.keep_rules import KeepReason
@@ -32,6 +32,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     workers: int
     usage: UsagePolicy
+    websockets: WebSocketPolicy
     on_disconnect: OnDisconnect
     drain_seconds: float
     connect_timeout_seconds: float

@@ -2,7 +2,8 @@
 
 What came before a fault counts: head and body are handed out even if the same read has bytes that
 are not valid HTTP. Bytes that follow the answer never become a part of it, and its connection is
-not used again. Interim answers are skipped, except 101, because nobody asked to upgrade.
+not used again. Interim answers are skipped. A 101 is an answer if the request asked to switch to
+another protocol, and otherwise a fault; what follows its head is that protocol's.
 
 Some servers send line feeds alone, folded fields, control characters other than NUL in values, and
 spaces after the size of a chunk. We accept such an answer, because its meaning is clear.
@@ -40,14 +41,18 @@ class AnswerParser:
     Args:
         max_header_bytes: the largest field, its name and value together.
         head_only: the answer to the request has no body.
+        may_switch: the request asks for another protocol.
 
     Attributes:
+        early: if the answer is 101, what came with its head, of the other protocol.
         keeps_connection: another request may follow on the same connection.
         fault: why nothing more of the answer can be parsed.
     """
 
-    def __init__(self, max_header_bytes: int, *, head_only: bool) -> None:
+    def __init__(self, max_header_bytes: int, *, head_only: bool, may_switch: bool = False) -> None:
         self.head: AnswerHead | None = None
+        self.early = b""
+        self._may_switch = may_switch
         self.is_over = False
         self.keeps_connection = False
         self.fault: InvalidAnswerError | None = None
@@ -75,6 +80,8 @@ class AnswerParser:
         self._bytes_without_body += len(data)
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as switch:
+            self.early = data[int(switch.args[0]) :]
         except httptools.HttpParserError as error:
             self.keeps_connection = False
             if not self.is_over:
@@ -134,6 +141,11 @@ class AnswerParser:
         """End a head."""
         self._bytes_without_body = 0
         status, headers = self._parser.get_status_code(), self._read_fields()
+        if status == 101 and self._may_switch:
+            reason = self._reason.decode("utf-8", "surrogateescape")
+            self.head = AnswerHead(status, reason, headers, has_body=False, is_framed=True)
+            self.is_over = True
+            return
         if 100 <= status < 200:
             self._interim_count += 1
             if status == 101:

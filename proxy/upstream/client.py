@@ -74,7 +74,8 @@ class UpstreamClient:
             proxy = self.forward_proxy.find(origin)
             dialler = self._diallers[origin] = self._make_dialler(origin, proxy)
         try:
-            connection = dialler.idle.pop() or await dialler.dial()
+            kept = None if request.may_switch else dialler.idle.pop()
+            connection = kept or await dialler.dial()
             sending = Sending(connection, request, self.timeouts, dialler.authorization)
             return await sending.run()
         except UpstreamError as error:

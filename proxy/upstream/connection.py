@@ -56,6 +56,7 @@ class UpstreamConnection(asyncio.Protocol):
         self._head: asyncio.Future[UpstreamResponse] | None = None  # while its head is awaited
         self._response: UpstreamResponse | None = None  # while its body is read
         self._keeps = False
+        self._early: bytearray | None = None  # of another protocol, once the upstream has switched
         self._writable: asyncio.Future[None] | None = None  # while too much waits to be sent
         self._is_paused = False
         self._limit_seconds = 0.0
@@ -65,15 +66,21 @@ class UpstreamConnection(asyncio.Protocol):
 
     # The exchange.
 
-    def begin(self, *, head_only: bool) -> asyncio.Future[UpstreamResponse]:
+    def begin(
+        self, *, head_only: bool, may_switch: bool = False
+    ) -> asyncio.Future[UpstreamResponse]:
         """Return a future: the answer to the request that is written next, once its head has come.
+
+        `may_switch` means that the request asks for another protocol.
 
         Raises:
             UpstreamClosedError: the connection is gone already.
         """
         if self.transport.is_closing():
             raise UpstreamClosedError
-        self._parser = AnswerParser(self._max_header_bytes, head_only=head_only)
+        self._parser = AnswerParser(
+            self._max_header_bytes, head_only=head_only, may_switch=may_switch
+        )
         self._keeps = False
         self._head = self._loop.create_future()
         return self._head
@@ -89,6 +96,15 @@ class UpstreamConnection(asyncio.Protocol):
             self._keep(self)
         else:
             self.transport.close()
+
+    def switch(self) -> tuple[asyncio.Transport, bytes]:
+        """Hand the connection over after a 101, with what has come of the other protocol.
+
+        Its reading is paused. Whoever takes it passes on that it is full, or gone.
+        """
+        early, self._early = self._early or bytearray(), bytearray()
+        self._head = self._response = None
+        return self.transport, bytes(early)
 
     def abort(self) -> None:
         """Drop the connection at once, with everything that has not been sent."""
@@ -147,7 +163,9 @@ class UpstreamConnection(asyncio.Protocol):
             self.fail(UpstreamSilentError())
 
     def _give_up_stalled(self) -> None:
-        if self._response is None:
+        if self._early is not None:
+            self.transport.abort()
+        elif self._response is None:
             self.fail(UpstreamStalledError())
 
     # Writing.
@@ -202,7 +220,10 @@ class UpstreamConnection(asyncio.Protocol):
         """Parse a read, which usually is an event of a stream."""
         parser = self._parser
         if parser is None:
-            self.abort()  # nobody asked
+            if self._early is None:
+                self.abort()  # nobody asked
+            else:
+                self._early += data
             return
         body = parser.feed(data)
         response = self._response
@@ -217,6 +238,9 @@ class UpstreamConnection(asyncio.Protocol):
             self.fail(parser.fault)
         elif parser.is_over and response is not None:
             self._parser = None
+            if response.status == 101:
+                self._early = bytearray(parser.early)
+                self.pause_reading()
             self._keeps = parser.keeps_connection
             parser.close()
             response.end()

@@ -63,7 +63,11 @@ _STARTS = {
     Owner.ANTHROPIC: ("/v1/messages", "/v1/complete", "/v1/organizations", "/api/hello"),
     Owner.GOOGLE: (
         *("/v1beta", "/v1alpha", "/upload/v1beta", "/download/v1beta"),
-        "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
+        *(
+            f"/ws/google.ai.generativelanguage.{version}.GenerativeService.{method}"
+            for version in ("v1", "v1alpha", "v1beta")
+            for method in ("BidiGenerateContent", "BidiGenerateContentConstrained")
+        ),
     ),
     Owner.CODE_ASSIST: ("/v1internal",),
     Owner.OLLAMA: ("/api",),

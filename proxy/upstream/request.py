@@ -36,6 +36,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
         body: the whole body, or what was read of it so far.
         more: parts that follow ``body``.
         rest: reads what follows them; ``None`` if nothing follows.
+        may_switch: it asks for another protocol, which the upstream may begin with a 101.
     """
 
     upstream: Upstream
@@ -46,6 +47,7 @@ class UpstreamRequest(msgspec.Struct, frozen=True, kw_only=True):
     more: tuple[bytes | memoryview, ...] = ()
     rest: RequestBody | None = None
     chunked: bool = False
+    may_switch: bool = False
 
     def encode_head(self, proxied: bytes | None) -> bytes:
         """Write the head; ``proxied`` is the authorization for a forward proxy of plain HTTP."""

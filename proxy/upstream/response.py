@@ -43,6 +43,9 @@ class AnsweringConnection(Protocol):
     def end(self, *, is_whole: bool) -> None:
         """End the exchange; `is_whole` says whether both bodies were transferred whole."""
 
+    def switch(self) -> tuple[asyncio.Transport, bytes]:
+        """Hand the connection over after a 101."""
+
 
 class UpstreamResponse:
     """An answer whose head has been read.
@@ -171,6 +174,11 @@ class UpstreamResponse:
             callback()
         else:
             self.upload.add_done_callback(lambda _: callback())
+
+    def switch(self) -> tuple[asyncio.Transport, bytes]:
+        """Hand the connection over after a 101, with what has come of the other protocol."""
+        self._is_closed = True
+        return self._connection.switch()
 
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once."""

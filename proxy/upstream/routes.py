@@ -15,7 +15,14 @@ from yarl import URL
 from codec.usage_option import UsagePolicy
 from proxy.upstream.catalogue import read_catalogue
 from proxy.upstream.owners import BASE_URLS, EXAMPLES, Owner, complete_target, find_owner
-from proxy.upstream_entry import KEY_HEADERS, KeyHeader, UpstreamEntry, check_url, read_key
+from proxy.upstream_entry import (
+    KEY_HEADERS,
+    KeyHeader,
+    UpstreamEntry,
+    WebSocketPolicy,
+    check_url,
+    read_key,
+)
 from telemetry.provider import find_provider
 
 if TYPE_CHECKING:
@@ -31,6 +38,7 @@ class Upstream:
         origin: scheme, host and port.
         base_path: the raw path of the configured URL, without a final slash.
         prefix: the path prefix that selects it, without a final slash.
+        websockets: what becomes of requests for a WebSocket; ``None`` to do as with others.
         provider: the value of ``llm.provider``; ``None`` to infer it from the host.
         credentials: what replaces the client's keys if we hold the key, in the form that
             :class:`proxy.headers.RequestChanges` takes; never shown.
@@ -41,6 +49,7 @@ class Upstream:
     base_path: str = ""
     prefix: str = ""
     usage: UsagePolicy = UsagePolicy.ALWAYS
+    websockets: WebSocketPolicy | None = None
     provider: str | None = None
     credentials: Mapping[bytes, tuple[bytes, bytes] | None] = field(
         default_factory=dict, repr=False, compare=False
@@ -246,6 +255,7 @@ def _build(config: UpstreamEntry, usage: UsagePolicy) -> Upstream:
         base_path=url.raw_path.rstrip("/"),
         prefix=config.prefix.rstrip("/"),
         usage=config.usage or usage,
+        websockets=config.websockets,
         provider=config.provider,
         credentials=_credentials(config, url.host),
     )

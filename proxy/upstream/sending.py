@@ -66,7 +66,7 @@ class Sending:
 
     async def _run(self) -> UpstreamResponse:
         request, connection = self.request, self.connection
-        head = connection.begin(head_only=request.method == "HEAD")
+        head = connection.begin(head_only=request.method == "HEAD", may_switch=request.may_switch)
         is_large = request.more or len(request.body) > WRITE_BYTES
         if request.rest is None and not is_large and not request.chunked:
             connection.transport.write(request.encode_head(self.authorization) + request.body)

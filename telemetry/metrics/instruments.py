@@ -168,7 +168,7 @@ REQUESTS_UNOBSERVED: Final = _counter(
 UPGRADES_REFUSED: Final = _counter(
     "spantap.upgrades.refused",
     "{request}",
-    "Requests for a WebSocket, which is not relayed: spantap refused them itself (426)",
+    "Requests for a WebSocket that spantap refused itself (426)",
     (URL_PATH,),
 )
 CONNECTIONS_OPEN: Final = _gauge(

@@ -162,7 +162,8 @@ def test_a_body_that_breaks_in_the_read_of_its_head_is_no_request() -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n", b"CONNECT h:1 HTTP/1.1\r\n"]
+    "head",
+    [b"POST / HTTP/1.1\r\nUpgrade: websocket\r\n", b"CONNECT h:1 HTTP/1.1\r\n"],
 )
 def test_nothing_is_parsed_after_a_change_of_protocol(head: bytes) -> None:
     """It is refused; what follows is no HTTP."""
@@ -171,6 +172,22 @@ def test_nothing_is_parsed_after_a_change_of_protocol(head: bytes) -> None:
     parsing.feed(STREAM)
     assert len(parsing.faults) == 1
     assert parsing.requests == []
+
+
+@pytest.mark.parametrize("step", [1, 7, 1000])
+def test_what_follows_the_handshake_of_a_websocket_is_kept_as_it_is(step: int) -> None:
+    """Whoever answers the handshake takes it; nothing more is wanted until then."""
+    parsing = Parsing()
+    head = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n" + H + b"\r\n"
+    data = head + STREAM + STREAM
+    for at in range(0, len(data), step):
+        parsing.feed(data[at : at + step])
+    [request] = parsing.requests
+    assert request.body.is_whole
+    assert parsing.parser.is_full
+    assert request.take_rest is not None
+    assert request.take_rest() == STREAM + STREAM
+    assert parsing.faults == []
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
         b"", method=b"GET", target=b"/v1/realtime?key=canary", head=upgrade, close=False
     )
     of_codex = asked.replace(b"/v1/realtime", b"/v1/responses")
-    of_run = asked.replace(b"/v1/realtime", b"/~run/canary/~to/canary/v1/realtime")
+    of_run = asked.replace(b"/v1/realtime", b"/~run/canary/v1/realtime")
     trace = request_bytes(b"", method=b"TRACE", target=b"/v1/trace")
     async with relaying(take_v1_only) as (upstream, running):
         for request in (asked, of_run, of_codex, trace):
@@ -157,7 +157,7 @@ async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
         assert counted(running, "spantap.upgrades.refused") == counts
         [refused] = running.proxy.metrics.snapshot().numbers["spantap.requests.refused"]
         assert refused.value == 4
-    words = "GET {} asks for a WebSocket, and is refused: none is relayed"
+    words = "GET {} asks for a WebSocket, and is refused: SPANTAP_WEBSOCKETS may allow them"
     lines = [record for record in caplog.records if "WebSocket" in record.getMessage()]
     assert [(line.levelname, line.getMessage()) for line in lines] == [
         ("WARNING", words.format("/v1/realtime")),

@@ -1,0 +1,65 @@
+"""Where the frames of a WebSocket end, and nothing else of them (RFC 6455 section 5.2)."""
+
+from __future__ import annotations
+
+import os
+
+GOING_AWAY = 1001
+"""The status of a close: an endpoint goes away (RFC 6455 section 7.4.1)."""
+
+_CLOSE = 0x88  # the last fragment of a close frame
+_MASKED = 0x80
+_LENGTHS = {126: 2, 127: 8}
+"""How many bytes of length follow, by the length that the second byte has."""
+
+
+class FrameEnds:
+    """Follows the frames of one direction.
+
+    Attributes:
+        at_end: a frame has just ended, or none has begun.
+    """
+
+    __slots__ = ("_head", "_left", "at_end")
+
+    def __init__(self) -> None:
+        self.at_end = True
+        self._head = b""  # of a frame whose head is not whole
+        self._left = 0  # of the payload
+
+    def feed(self, data: bytes) -> None:
+        """Follow bytes that come next."""
+        if self._head:
+            data = self._head + data
+            self._head = b""
+        at, size = self._left, len(data)
+        while at < size:
+            begin = at
+            if size < at + 2:
+                break
+            length = data[at + 1] & 0x7F
+            masks = 4 if data[at + 1] & _MASKED else 0
+            at += 2
+            if (more := _LENGTHS.get(length)) is not None:
+                length = int.from_bytes(data[at : at + more])
+                at += more
+            at += masks
+            if at > size:
+                at = begin
+                break
+            at += length
+        if at < size:
+            self._head, self._left = data[at:], 0
+        else:
+            self._left = at - size
+        self.at_end = at == size
+
+
+def encode_close(status: int, *, is_masked: bool) -> bytes:
+    """Encode a close frame; clients mask theirs (RFC 6455 section 5.3)."""
+    payload = status.to_bytes(2)
+    if not is_masked:
+        return bytes((_CLOSE, len(payload))) + payload
+    mask = os.urandom(4)
+    masked = bytes(byte ^ mask[place % 4] for place, byte in enumerate(payload))
+    return bytes((_CLOSE, _MASKED | len(payload))) + mask + masked

@@ -1,0 +1,93 @@
+"""A WebSocket on its way: the handshake is an exchange, and then bytes pass both ways.
+
+Nothing of a message is looked at here. The one thing that is known of frames is where they end, so
+that a shutdown can say goodbye between two of them (RFC 6455 section 5.5.1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from proxy.relay.frame_ends import GOING_AWAY, FrameEnds, encode_close
+from proxy.sockets import half_close
+from proxy.splice import Splice
+
+if TYPE_CHECKING:
+    from proxy.downstream.downstream import Answered, Downstream
+    from proxy.relay.open_exchanges import OpenExchange
+    from proxy.splice import SplicedEnd
+    from proxy.upstream.response import UpstreamResponse
+
+
+class WebSocket(Splice):
+    """A client and an upstream that have agreed on a WebSocket.
+
+    The protocols that had the connections keep counting them, and watch an end that reads nothing.
+
+    Args:
+        near: the client's connection.
+        far: the upstream's.
+    """
+
+    def __init__(self, near: asyncio.Transport, far: asyncio.Transport) -> None:
+        super().__init__(near, far)
+        self._before = {self.near: near.get_protocol(), self.far: far.get_protocol()}
+        self._frames = {self.near: FrameEnds(), self.far: FrameEnds()}
+
+    def note(self, end: SplicedEnd, data: bytes) -> None:
+        """Follow the frames that come on one end."""
+        self._frames[end].feed(data)
+
+    def note_full(self, end: SplicedEnd) -> None:
+        """Let the end be watched: it is cut if it reads nothing."""
+        before = self._before[end]
+        if isinstance(before, asyncio.Protocol):
+            before.pause_writing()
+
+    def lose(self, end: SplicedEnd, exc: Exception | None) -> None:
+        """Let the protocol that had the connection forget it."""
+        super().lose(end, exc)
+        before = self._before[end]
+        if isinstance(before, asyncio.Protocol):
+            before.connection_lost(exc)
+
+    def say_goodbye(self) -> None:
+        """Send each end a close that says we go away, and let both connections end.
+
+        An end to which a frame is on its way gets no close, because it would be taken for a part of
+        that frame.
+        """
+        for end, source in ((self.near, self.far), (self.far, self.near)):
+            source.passes_on = False
+            if self._frames[source].at_end and not end.transport.is_closing():
+                is_masked = end is self.far  # we are the client there
+                end.transport.write(encode_close(GOING_AWAY, is_masked=is_masked))
+            if end.transport.can_write_eof():
+                half_close(end.transport)
+            else:
+                end.transport.close()
+
+
+async def join_websocket(
+    downstream: Downstream, response: UpstreamResponse, open_exchange: OpenExchange
+) -> Answered:
+    """Pass an upstream's 101 on, and then bytes in both directions, until the client is gone.
+
+    Raises:
+        asyncio.CancelledError: the client is gone, as each client is at the end.
+        ConnectionError: it was gone before.
+    """
+    near, from_near = downstream.switch(response.status, response.reason, response.headers)
+    far, from_far = response.switch()
+    web_socket = WebSocket(near, far)
+    web_socket.begin(from_near, from_far)
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.create_future()
+    except asyncio.CancelledError:
+        if not open_exchange.cut:
+            raise
+    web_socket.say_goodbye()
+    await loop.create_future()
+    raise AssertionError("nothing ends it but a cancellation")
