@@ -114,8 +114,8 @@ def _describe_sums(calls: Calls, launch: tuple[str, str]) -> Iterator[tuple[str,
     of_tools = ALL_ROWS.also(ask_launch(*launch), ask_word("kind", "TOOL"))
     if (tools := calls.that(of_tools).aggregate().total) is not None:
         yield "tools", _count_failed(tools.calls, tools.errors)
-    for gap in gaps:
-        yield "", escape_line(f"a cost is unknown: {gap.words}.")
+    for words in dict.fromkeys(gap.words for gap in gaps):
+        yield "", escape_line(f"a cost is unknown: {words}.")
 
 
 def _count_failed(count: int, failed: int) -> str:

@@ -44,18 +44,25 @@ class Outside:
         self._contexts: dict[str, ssl.SSLContext] = {}
         self.hosts: list[str] = []
         self.port = 0
+        self.is_open = threading.Event()
+        self._over = asyncio.Event()
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    async def serve(self, is_open: threading.Event, end: asyncio.Event) -> None:
+    async def serve(self) -> None:
         """Serve until the end."""
+        self._loop = asyncio.get_running_loop()
         server = await asyncio.start_server(self._lead, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
-        is_open.set()
-        await end.wait()
+        self.is_open.set()
+        await self._over.wait()
         server.close()
+
+    def end(self) -> None:
+        """End from another thread."""
+        self._loop.call_soon_threadsafe(self._over.set)
 
     async def _lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
@@ -92,13 +99,11 @@ def outside(upstream_port: int, folder: Path) -> Iterator[tuple[Outside, dict[st
     it = Outside(upstream_port)
     ca = folder / "outside.pem"
     ca.write_bytes(it.ca)
-    loop, is_open, end = asyncio.new_event_loop(), threading.Event(), asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(it.serve(is_open, end)))
+    thread = threading.Thread(target=lambda: asyncio.run(it.serve()))
     thread.start()
-    assert is_open.wait(10)
+    assert it.is_open.wait(10)
     try:
         yield it, {"HTTPS_PROXY": it.url, "SSL_CERT_FILE": str(ca)}
     finally:
-        loop.call_soon_threadsafe(end.set)
+        it.end()
         thread.join(10)
-        loop.close()
