@@ -9,9 +9,9 @@ The product uses these modules. Doors: ``agent_code``, ``apis``, ``asked``, ``ch
 ``chat``, ``compared_text``, ``cost``, ``errors``, ``growing_text``, ``history_items``,
 ``history_states``, ``members``, ``no_answer``, ``observations``, ``parts``, ``rankings``,
 ``rate_limits``, ``said``, ``text``, ``tools``, ``usage``, ``usage_option``, ``verdicts``,
-``_version``, and for library users ``compat``, ``dialects``, ``events``, ``generator``,
-``token_logprobs``, ``values``, ``wire``. Library users import the names below from the package
-itself.
+``websockets``, ``_version``, and for library users ``compat``, ``dialects``, ``events``,
+``generator``, ``token_logprobs``, ``values``, ``wire``. Library users import the names below from
+the package itself.
 
 What a client sent and what it asks for
     :func:`find_api`, :func:`decode_request`.

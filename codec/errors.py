@@ -6,6 +6,7 @@
     ├── MalformedRequest       the client's body is not what the endpoint accepts
     ├── MalformedResponse      the provider's plain answer is not what was promised
     ├── MalformedEvent         one event of the provider's stream is not what was promised
+    ├── MalformedWebSocket     the bytes of a WebSocket connection break its protocol
     ├── IncompleteAnswer       the answer is well-formed, but not whole (never raised itself)
     │   ├── LengthReached      a choice reached the limit of tokens
     │   └── ContentFiltered    a content filter ended a choice
@@ -29,6 +30,7 @@ __all__ = (
     "MalformedEvent",
     "MalformedRequest",
     "MalformedResponse",
+    "MalformedWebSocket",
 )
 
 
@@ -54,6 +56,10 @@ class MalformedEvent(CodecError):  # noqa: N818 - as MalformedRequest
     def __init__(self, reason: str, data: bytes) -> None:
         super().__init__(reason)
         self.data = data
+
+
+class MalformedWebSocket(CodecError):  # noqa: N818 - as MalformedRequest
+    """Bytes of a WebSocket connection break its protocol; the message does not quote them (R7)."""
 
 
 class IncompleteAnswer(CodecError):  # noqa: N818 - as MalformedRequest

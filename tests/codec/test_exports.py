@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _TOP = [module for module in pkgutil.iter_modules(codec.__path__) if module.name[0] != "_"]
-_ROOMS = ("apis", "chat", "text")
+_ROOMS = ("apis", "chat", "text", "websockets")
 """Rooms of the product, of which the package itself exports what a library user needs."""
 
 PACKAGES = [module.name for module in _TOP if module.ispkg and module.name not in _ROOMS]
@@ -27,7 +27,7 @@ PACKAGES = [module.name for module in _TOP if module.ispkg and module.name not i
 
 MODULES = [module.name for module in _TOP if not module.ispkg] + [
     f"{room}.{module.name}"
-    for room in ("chat", "text")
+    for room in ("chat", "text", "websockets")
     for module in pkgutil.iter_modules([f"{codec.__path__[0]}/{room}"])
 ]
 _ALL = [module.name for module in pkgutil.walk_packages(codec.__path__, "codec.")]
