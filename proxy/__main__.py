@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _SERVE_FLAGS = (
     *("host", "port", "admin_host", "admin_port", "page", "page_port"),
-    *("upstream", "workers", "store"),
+    *("intercept_port", "upstream", "workers", "store"),
 )
 
 
@@ -61,6 +61,8 @@ def build_parser() -> argparse.ArgumentParser:
     env = add("env", _env, "print the variables that send a shell's commands through the proxy")
     _add_store(env)
     env.add_argument("--name", default="", help="a name for all calls of that shell")
+    ca = add("ca", _ca, "show, renew or remove the authority of --intercept-port")
+    _add_ca(ca)
     add("demo", _demo, "try everything on loopback: no key, no network")
     upstream = add("upstream", _upstream, "run the demo upstream alone")
     upstream.add_argument("--port", type=_port, default=4010, help="its port (4010); 0: any")
@@ -97,6 +99,12 @@ def _add_settings(command: argparse.ArgumentParser) -> None:
     add("--admin-port", type=int, default=argparse.SUPPRESS, help="admin port (4001)")
     add("--page-port", type=int, default=argparse.SUPPRESS, help="port of the page (4002)")
     add(
+        "--intercept-port",
+        type=int,
+        default=argparse.SUPPRESS,
+        help="HTTPS proxy of programs, opens the TLS of hosts of models (off)",
+    )
+    add(
         "--no-page",
         action="store_false",
         dest="page",
@@ -130,6 +138,20 @@ def _add_run(command: argparse.ArgumentParser) -> None:
     )
     _add_store(command)
     add("command", nargs=argparse.REMAINDER, metavar="-- COMMAND …", help="what to run")
+
+
+def _add_ca(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "what",
+        nargs="?",
+        choices=("show", "env", "renew", "remove"),
+        default="show",
+        help="env: print the variables for programs, with the secret of the port",
+    )
+    command.add_argument(
+        "--intercept-port", type=int, default=argparse.SUPPRESS, help="the port of the proxy"
+    )
+    _add_store(command)
 
 
 def _add_page(command: argparse.ArgumentParser) -> None:
@@ -300,6 +322,12 @@ def _env(options: dict[str, Any]) -> int:
     from proxy.commands.env import run_env  # noqa: PLC0415
 
     return run_env(_settings_of(options, upstreams=()), options["name"])
+
+
+def _ca(options: dict[str, Any]) -> int:
+    from proxy.commands.ca import run_ca  # noqa: PLC0415
+
+    return run_ca(_settings_of(options, upstreams=()), options["what"])
 
 
 def _demo(_: dict[str, Any]) -> int:

@@ -16,6 +16,7 @@ import msgspec
 from codec.apis.table import COUNTS
 from proxy.clock import Clock, SystemClock
 from proxy.configure import (
+    build_forward_proxy,
     build_listener_tls,
     build_upstream_tls,
     is_guarded,
@@ -27,7 +28,7 @@ from proxy.downstream.listening import ACCEPTED_AT_ONCE, LISTEN_BACKLOG, listen
 from proxy.downstream.port_state import PortState
 from proxy.downstream.server import DownstreamServer
 from proxy.downstream.tls_port import TlsPort
-from proxy.own_address import is_loopback
+from proxy.own_address import INTERCEPT_HOST, is_loopback
 from proxy.relay.exchange import ExchangeRules
 from proxy.relay.handler import Handler
 from proxy.relay.landing import Landing
@@ -36,7 +37,6 @@ from proxy.relay.rejections import Rejections
 from proxy.relay.tap import FrameSink, RecordedHeaders, TapSource
 from proxy.relay.unobserved import UnobservedCounter
 from proxy.upstream.client import UpstreamClient
-from proxy.upstream.forward_proxy import ForwardProxy
 from proxy.upstream.owners import Owner
 from proxy.upstream.request import UpstreamTimeouts
 from proxy.upstream.routes import UpstreamTable
@@ -198,7 +198,7 @@ class Proxy:
             dial=self._client.dial_blind,
             own_ports=self._own_ports,
         )
-        await opened.open(listener or listen("interception", "127.0.0.1", 0))
+        await opened.open(listener or listen("interception", INTERCEPT_HOST, 0))
         self._intercept_ports.append(opened)
         return opened
 
@@ -325,6 +325,6 @@ def build_client(settings: RelaySettings) -> UpstreamClient:
             idle_seconds=settings.idle_timeout_seconds,
             stall_seconds=settings.upstream_stall_timeout_seconds,
         ),
-        forward_proxy=ForwardProxy.from_environment(),
+        forward_proxy=build_forward_proxy(settings),
         max_header_bytes=settings.max_header_bytes,
     )

@@ -8,12 +8,15 @@ from __future__ import annotations
 import resource
 import ssl
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from proxy.certificates import load_authorities, load_certificate
 from proxy.downstream.inbound_keys import read_keys
 from proxy.limits import DownstreamLimits, fit_file_limit
-from proxy.own_address import is_loopback, is_own_address
+from proxy.own_address import INTERCEPT_HOST, is_loopback, is_own_address
 from proxy.upstream.client_certificate import UpstreamTls
+from proxy.upstream.forward_proxy import ForwardProxy
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from proxy.downstream.inbound_keys import InboundKeys
@@ -86,6 +89,24 @@ def is_guarded(settings: RelaySettings) -> bool:
     """Tell whether strangers are kept out, by the host that we listen on or by keys."""
     asks_for_key = settings.inbound_keys is not None or settings.inbound_keys_file is not None
     return asks_for_key or is_loopback(settings.host)
+
+
+def build_forward_proxy(settings: RelaySettings) -> ForwardProxy:
+    """Read the forward proxy to upstreams from the environment.
+
+    Raises:
+        ConfigurationError: its URL cannot be used, or leads to our own interception port.
+    """
+    forward_proxy = ForwardProxy.from_environment()
+    ours = (INTERCEPT_HOST, settings.intercept_port)
+    for scheme in ("http", "https"):
+        url = urlsplit(forward_proxy.proxies.get(scheme, ""))
+        if settings.intercept_port and is_own_address(ours, url.hostname, url.port):
+            raise ConfigurationError(
+                f"{scheme.upper()}_PROXY leads to the interception port of spantap itself, and its"
+                " calls would go round for ever: unset it for spantap"
+            )
+    return forward_proxy
 
 
 def leads_to_us(settings: RelaySettings, host: str | None, port: int | None) -> bool:

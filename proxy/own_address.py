@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+from typing import Final
+
+INTERCEPT_HOST: Final = "127.0.0.1"
+"""Where interception listens. Whoever knows its secret reaches all that this machine reaches, so no
+other machine may connect."""
 
 _ANY = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared with
 """Hosts that mean "listen on any address", and the address at which this machine reaches them."""

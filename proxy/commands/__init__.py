@@ -14,6 +14,6 @@ A list of calls (:mod:`~proxy.commands.listing`) is made of the store's columns:
 no command knows an API. It becomes a page of :mod:`~proxy.commands.render`, its bodies, or a line
 of JSON. Long output goes through the pager of :mod:`~proxy.commands.console`.
 
-Doors: ``check``, ``command_parser``, ``demo``, ``env``, ``healthcheck``, ``help``, ``page``,
-``run``, ``serve``, ``show``, ``stats``, ``store``, ``traces``, ``upstream``.
+Doors: ``ca``, ``check``, ``command_parser``, ``demo``, ``env``, ``healthcheck``, ``help``,
+``page``, ``run``, ``serve``, ``show``, ``stats``, ``store``, ``traces``, ``upstream``.
 """

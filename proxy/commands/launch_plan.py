@@ -63,7 +63,7 @@ def hand_over_for_run(settings: Settings) -> bytes:
     """Encode the settings of a proxy that we start: on free ports, only for this machine."""
     ours = {"host": "127.0.0.1", "port": 0, "admin_host": "127.0.0.1", "admin_port": 0}
     ours |= {"page": False}  # it would end with the command, before the user looks at the calls
-    ours |= {"tls_cert": None, "tls_key": None}
+    ours |= {"tls_cert": None, "tls_key": None, "intercept_port": 0}
     return hand_over(settings.replaced("spantap run", ours), os.environ)
 
 

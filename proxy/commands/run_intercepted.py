@@ -14,6 +14,7 @@ from proxy.commands.launch_plan import (
     hand_over_for_run,
 )
 from proxy.commands.no_call import NoCall, name_some
+from proxy.interception.hosts import check_hosts
 from proxy.launches.bases import Bases
 from proxy.launches.environment import look_around
 from proxy.launches.intercepting import fit_past, make_interception, plan_interception
@@ -52,7 +53,8 @@ def prepare_intercepted(
     before = dict(os.environ)
     around = look_around(before, (settings.host, settings.port))
     assigned = before | resolved.assigned
-    plan = plan_interception(options.intercept_hosts, assigned, around, resolved.program)
+    named = check_hosts(settings.intercept_hosts, "setting 'intercept_hosts'")
+    plan = plan_interception((*named, *options.intercept_hosts), assigned, around, resolved.program)
     interception = make_interception(plan, build_label(*launch))
     asked = Join(urls=plan.past, interception=interception)
     membership = join_proxy(settings.store, hand_over_for_run(settings), asked)

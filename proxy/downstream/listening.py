@@ -28,7 +28,7 @@ _OTHER_PORT = {
     "admin": "--admin-port or SPANTAP_ADMIN_PORT",
     "page": "--page-port or SPANTAP_PAGE_PORT",
     "demo upstream": "--port",
-    "interception": "--intercept-port",
+    "interception": "--intercept-port or SPANTAP_INTERCEPT_PORT",
 }
 """The flag and the variable that set another number for each of our ports."""
 

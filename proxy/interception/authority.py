@@ -106,7 +106,8 @@ class Authority:
 
     def covers(self, host: str) -> bool:
         """Tell whether clients accept what it signs for a host (RFC 5280 section 4.2.1.10)."""
-        return any(f".{host}".endswith(f".{name}") for name in self.hosts)
+        labels = host.split(".")
+        return any(".".join(labels[at:]) in self.hosts for at in range(len(labels)))
 
     def make_leaf(self, host: str) -> bytes:
         """Make the leaf of a host; return it with its key, as PEM."""

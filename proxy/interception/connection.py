@@ -38,7 +38,7 @@ _TLS: Final = b"\x16\x03"
 _CONNECTED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _CHALLENGE: Final = ((b"Proxy-Authenticate", b'Basic realm="spantap"'),)
 _UNPROVEN: Final = (
-    "This port belongs to one command of spantap run, and takes only connections with its secret."
+    "This port takes only connections with its secret, which the programs have that are to use it."
 )
 _OWN_PORT: Final = "This is one of spantap's own ports; connect to it directly, without a proxy."
 _TOO_MANY: Final = "%d tunnels are open, and there may be no more; try again shortly."

@@ -11,8 +11,14 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
+
+from telemetry.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LABEL = re.compile(r"[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
@@ -52,6 +58,18 @@ def _read() -> _Lists:
 def read_hosts() -> frozenset[str]:
     """Return the names of the model hosts."""
     return frozenset(row.host for row in _read().model_hosts)
+
+
+def check_hosts(names: Iterable[str], named_by: str) -> frozenset[str]:
+    """Check hosts that a user adds; `named_by` is the flag or the setting.
+
+    Raises:
+        ConfigurationError: one may not be opened.
+    """
+    try:
+        return frozenset(map(check_host, names))
+    except ValueError as error:
+        raise ConfigurationError(f"{named_by}: {error}") from error
 
 
 def check_host(name: str) -> str:

@@ -21,9 +21,10 @@ class BlindReason(StrEnum):
     OTHER_PORT = "the port is not 443"
     HTTP2_ONLY = "the client speaks HTTP/2 only"
     NO_TLS = "the client does not speak TLS"
-    DISTRUST = "the client does not trust the certificate of this run"
+    DISTRUST = "a client does not trust its certificate"
     CLIENT_CERTIFICATE = "the host wants a client certificate"
-    ENDED = "the certificate is too old"
+    NOT_COVERED = "the certificate authority does not cover the host"
+    ENDED = "the certificate authority is too old"
     RUN_OVER = "the run is over"
 
 
@@ -43,7 +44,7 @@ class Refusal(StrEnum):
 
 
 class Interception(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run may open.
+    """What a port may open, for one run or for all who know its secret.
 
     Attributes:
         secret: the password that each CONNECT must show.

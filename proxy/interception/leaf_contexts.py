@@ -48,6 +48,10 @@ class LeafContexts:
             self._contexts[host] = context, now
         return context
 
+    def cover(self, host: str) -> bool:
+        """Tell whether clients accept the authority's certificates for a host."""
+        return self._authority.covers(host)
+
     def have_ended(self) -> bool:
         """Tell whether clients refuse the authority, or are just about to, because it is old."""
         return self._now() > self._authority.ends_at.timestamp() - LAST_SECONDS

@@ -96,6 +96,8 @@ class InterceptState:
             return BlindReason.OTHER_PORT
         if (reason := self.interception.blind.get(host)) is not None:
             return reason
+        if not self.contexts.cover(host):
+            return BlindReason.NOT_COVERED
         if self.contexts.have_ended():
             return BlindReason.ENDED
         return self.tally.find_blindness(host)

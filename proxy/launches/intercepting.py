@@ -14,11 +14,10 @@ from urllib.parse import urlsplit
 import msgspec
 from yarl import URL
 
-from proxy.interception.hosts import check_host, read_hosts
+from proxy.interception.hosts import check_host, check_hosts, read_hosts
 from proxy.interception.interception import BlindReason, Interception
 from proxy.launches.variables import find_set_urls, read_variables
 from proxy.upstream.forward_proxy import ForwardProxy
-from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -63,12 +62,7 @@ def plan_interception(
     Raises:
         ConfigurationError: a host that the user adds may not be opened.
     """
-    hosts = set(read_hosts())
-    for name in named:
-        try:
-            hosts.add(check_host(name))
-        except ValueError as error:
-            raise ConfigurationError(f"--intercept-host: {error}") from error
+    hosts = {*read_hosts(), *check_hosts(named, "--intercept-host")}
     past = {}
     for name, url in find_set_urls(environ).items():
         if (host := _find_openable(url)) is not None:

@@ -8,7 +8,6 @@ user has often set them already, so each file holds what the user's own names, a
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import ssl
 from enum import StrEnum
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.launches.variables import read_no_proxy
-from telemetry.own_files import open_own
+from telemetry.own_files import write_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -154,6 +153,5 @@ def _read(path: Path) -> Iterator[bytes]:
 def _write(folder: Path, name: str, others: bytes, authority: bytes) -> str:
     """Write a file of certificates, which only we can read; return its path."""
     path = folder / f"{name.lower()}.pem"
-    with open(open_own(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:  # noqa: PTH123 - a descriptor is not a path
-        file.write(others + authority)
+    write_secret(path, others.replace(authority, b"") + authority, replaces=True)
     return str(path)

@@ -1,8 +1,8 @@
 """The supervisor's interceptions: which worker has which, and how each ends.
 
-An interception belongs to a launch. When the launch is over, everything on its port is tunnelled.
-Processes that outlive the command know no other way to the network, so the port stays open until
-they have ended.
+Most belong to a launch. When the launch is over, everything on its port is tunnelled. Processes
+that outlive the command know no other way to the network, so the port stays open until they have
+ended. The port of the settings belongs to no launch, and stays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import logging
 import shutil
 import tempfile
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import msgspec
 
 from proxy.downstream.listening import listen
 from proxy.interception.interception import BlindReason, InterceptReport
+from proxy.own_address import INTERCEPT_HOST
 from proxy.processes.intercept_orders import (
     BlindIntercept,
     CloseIntercept,
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from proxy.processes.child import Child
     from proxy.processes.intercept_orders import InterceptNews
 
+_log = logging.getLogger("spantap")
+
 LAST_SECONDS = 2.0
 """How long the end of a launch waits for a worker's last report."""
 
@@ -51,12 +55,16 @@ STAY_SECONDS = 24 * 3600.0
 LOOK_SECONDS = 2.0
 """How often it is checked whether they have ended."""
 
+_LEARNT = frozenset({BlindReason.DISTRUST, BlindReason.CLIENT_CERTIFICATE})
+"""Reasons that only clients and hosts can show."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Open:
     """An interception, and what its worker has said of it.
 
     Attributes:
+        folder: for the certificates of a launch; empty if the port belongs to none.
         past: the report of the worker's earlier processes.
     """
 
@@ -107,30 +115,40 @@ class Interceptions:
         """Tell whether a port is still open for a process that has outlived its command."""
         return self._outliving > 0
 
-    async def open(self, interception: Interception) -> OpenedPort:
-        """Let the worker with the fewest ports serve one.
+    def open(self, interception: Interception) -> OpenedPort:
+        """Open a port for a launch.
 
         Raises:
             ConfigurationError: it could not.
         """
+        folder = self._make_folder()
+        opened = self._serve(interception, listen("interception", INTERCEPT_HOST, 0), folder)
+        port = opened.listener.getsockname()[1]
+        return OpenedPort(number=opened.order.number, port=port, folder=folder)
+
+    def keep(self, interception: Interception, listener: socket.socket) -> None:
+        """Serve a port that belongs to no launch, to the end."""
+        self._serve(interception, listener, "")
+
+    def _serve(self, interception: Interception, listener: socket.socket, folder: str) -> _Open:
+        """Let the worker with the fewest ports serve one."""
         number = next(self._numbers)
         used = [opened.worker for opened in self._open.values()]
         worker = min(self._workers, key=used.count)
         own_ports = (*interception.own_ports, *self._own_ports)
         opened = _Open(
             worker=worker,
-            listener=listen("interception", "127.0.0.1", 0),
+            listener=listener,
             order=OpenIntercept(
                 number=number,
                 interception=msgspec.structs.replace(interception, own_ports=own_ports),
             ),
-            folder=self._make_folder(),
+            folder=folder,
             restarts=worker.restarts,
         )
         self._open[number] = opened
         worker.order(opened.order, opened.listener)
-        port = opened.listener.getsockname()[1]
-        return OpenedPort(number=number, port=port, folder=opened.folder)
+        return opened
 
     async def end(self, number: int) -> EndedPort:
         """Let everything be tunnelled, because the launch is over; close the port if none stays."""
@@ -164,16 +182,22 @@ class Interceptions:
             opened.past, opened.restarts = opened.report, opened.worker.restarts
         opened.news = news
         opened.changed.set()
-        blind = dict(opened.order.interception.blind)
-        known = len(blind)
-        for row in news.report.blind:
-            if row.reason in (BlindReason.DISTRUST, BlindReason.CLIENT_CERTIFICATE):
-                blind[row.host] = row.reason
-        if len(blind) > known:
-            interception = msgspec.structs.replace(opened.order.interception, blind=blind)
+        known = opened.order.interception.blind
+        learnt = {
+            row.host: row.reason
+            for row in news.report.blind
+            if row.reason in _LEARNT and row.host not in known
+        }
+        if learnt:
+            interception = msgspec.structs.replace(
+                opened.order.interception, blind={**known, **learnt}
+            )
             order = msgspec.structs.replace(opened.order, interception=interception)
             opened.worker.replace_order(opened.order, order)
             opened.order = order
+        if not opened.folder:
+            for host, reason in learnt.items():
+                _log.warning("calls to %s pass unseen until a restart, because %s", host, reason)
 
     def _close(self, opened: _Open) -> None:
         number = opened.order.number

@@ -199,7 +199,7 @@ class Launches:
         opened = None
         if asked.interception is not None:
             try:
-                opened = await self._interceptions.open(asked.interception)
+                opened = self._interceptions.open(asked.interception)
                 answer = msgspec.structs.replace(answer, intercept=opened)
             except ConfigurationError as error:
                 answer = msgspec.structs.replace(answer, error=str(error))

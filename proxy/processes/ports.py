@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.downstream.listening import PortTaken, listen
-from proxy.own_address import reach
+from proxy.own_address import INTERCEPT_HOST, reach
 from proxy.page_access.address import find_page
 from proxy.processes.page_listener import PageListener, open_page_listener
 from proxy.processes.scratch import frames_socket, make_control_socket
@@ -35,6 +35,8 @@ class SupervisorSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int
     admin_host: str
     admin_port: int
+    intercept_port: int
+    intercept_hosts: tuple[str, ...]
     tls_cert: str | None
     workers: int
     store: str
@@ -54,6 +56,7 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
         control_socket: where launches, and commands with orders for the store, connect.
         first: the connection of the launch for which the proxy is started, if there is one.
         page: where browsers connect; the page's process inherits it.
+        intercept: where programs connect whose TLS is opened; a worker gets it.
     """
 
     traffic: socket.socket
@@ -62,13 +65,13 @@ class Ports(msgspec.Struct, frozen=True, kw_only=True):
     control_socket: socket.socket
     first: socket.socket | None
     page: PageListener
+    intercept: socket.socket | None
 
     @property
     def own_addresses(self) -> tuple[tuple[str, int], ...]:
         """Host and port of all that listen on TCP."""
-        page = self.page.sock
-        socks = (self.traffic, self.admin, *((page,) if page is not None else ()))
-        return tuple(sock.getsockname()[:2] for sock in socks)
+        socks = (self.traffic, self.admin, self.page.sock, self.intercept)
+        return tuple(sock.getsockname()[:2] for sock in socks if sock is not None)
 
 
 @contextlib.contextmanager
@@ -83,6 +86,7 @@ def open_ports(
     with (
         _listen("traffic", settings.host, settings.port, settings) as traffic,
         _listen("admin", settings.admin_host, settings.admin_port, settings) as admin,
+        _listen_to_intercept(settings) as intercept,
         frames_socket(settings.store) as frames,
         contextlib.closing(make_control_socket(frames.getsockname())) as control_socket,
         open_page_listener(handed) as page,
@@ -94,7 +98,16 @@ def open_ports(
             control_socket=control_socket,
             first=first,
             page=page,
+            intercept=intercept,
         )
+
+
+def _listen_to_intercept(
+    settings: SupervisorSettings,
+) -> contextlib.AbstractContextManager[socket.socket | None]:
+    if not settings.intercept_port:
+        return contextlib.nullcontext()
+    return _listen("interception", INTERCEPT_HOST, settings.intercept_port, settings)
 
 
 def _listen(

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proxy.admin import AdminServer
+from proxy.interception.kept_authority import build_interception
 from proxy.logging.logs import set_up_logging
 from proxy.own_address import build_url
 from proxy.processes.child import Child, Role
@@ -47,6 +48,7 @@ from telemetry.observing.encryption import KEY_BYTES, Cipher
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 
+    from proxy.interception.interception import Interception
     from proxy.processes.ports import Ports
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
@@ -132,6 +134,9 @@ class Supervisor:
         self._interceptions = Interceptions(
             self._workers, ports.own_addresses, Path(ports.frames.getsockname()).parent
         )
+        self._kept: Interception | None = None
+        if ports.intercept is not None:
+            self._kept = build_interception(Path(settings.store), settings.intercept_hosts)
         self._launches = Launches(
             handed,
             address,
@@ -158,6 +163,8 @@ class Supervisor:
                 return max((child.status or 0) for child in self._children) or 1
             self._announce()
             self._order(Serve())
+            if self._kept is not None and self._ports.intercept is not None:
+                self._interceptions.keep(self._kept, self._ports.intercept)
             self._serving = True
             if self._page is not None:
                 self._page.begin()
@@ -220,6 +227,11 @@ class Supervisor:
             describe_port(self._ports.traffic, "https" if self._settings.tls_cert else "http"),
             describe_port(self._ports.admin, "http"),
         )
+        if self._ports.intercept is not None:
+            _log.info(
+                "intercepting at %s; `spantap ca` says how programs use it",
+                describe_port(self._ports.intercept, "http"),
+            )
         announce_page(self._handed, self._ports.page)
         for child in (self._workers[0], self._telemetry):
             for level, note in child.notes:
@@ -246,7 +258,9 @@ class Supervisor:
         await signals.unless_second(lambda: asyncio.sleep(linger_seconds))
         loop = asyncio.get_running_loop()
         drained_by = loop.time() + settings.drain_seconds
-        self._ports.traffic.close()
+        for sock in (self._ports.traffic, self._ports.intercept):
+            if sock is not None:
+                sock.close()
         self._order(Drain(seconds=settings.drain_seconds))
         for worker in self._workers:
             worker.expect_end()

@@ -96,6 +96,11 @@ class Settings(BaseModel):
     page_token: Annotated[str | None, Field(repr=False)] = None
     """The page's token, hashed here. If unset, the one in the file beside the store; with ``none``
     no token is needed, which is allowed only on loopback."""
+    intercept_port: Port = 0
+    """A port on loopback that is the HTTPS proxy of programs, and opens the TLS of hosts of models
+    (``docs/interception.md``). 0: there is none."""
+    intercept_hosts: Annotated[tuple[str, ...], Words] = ()
+    """Hosts that interception opens besides the model hosts."""
     workers: Annotated[int, Field(ge=1, le=64)] = 1
     """Worker processes: one for each core that relaying may use; telemetry is one more process."""
     usage: UsagePolicy = UsagePolicy.ALWAYS

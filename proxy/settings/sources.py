@@ -27,6 +27,7 @@ FLAGS = {
     "admin_port": "--admin-port",
     "page": "--no-page",
     "page_port": "--page-port",
+    "intercept_port": "--intercept-port",
     "upstream": "--upstream",
     "workers": "--workers",
     "store": "--store",

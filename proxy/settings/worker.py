@@ -30,6 +30,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: bool | None
     host: str
     port: int
+    intercept_port: int
     workers: int
     usage: UsagePolicy
     websockets: WebSocketPolicy

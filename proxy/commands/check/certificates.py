@@ -1,4 +1,4 @@
-"""Checks our certificates: can they be used, and for how long?
+"""Checks our certificates, and our authority: can they be used, and for how long?
 
 An expiry date is read from a certificate's DER (RFC 5280, section 4.1), because the standard
 library knows it only for certificates that a connection has verified.
@@ -12,8 +12,15 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from proxy.commands.ca import explain_limits
 from proxy.commands.check.findings import bad, good, note
 from proxy.configure import build_listener_tls, build_upstream_tls
+from proxy.interception.kept_authority import (
+    authority_folder,
+    find_authority,
+    list_hosts,
+    load_authority,
+)
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
 _SOON = timedelta(days=30)
 """A certificate that ends within this time should have been renewed: one for 90 days usually is
 renewed 30 days before its end."""
+
+_AUTHORITY = "certificate authority"
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 
@@ -46,6 +55,29 @@ def check_certificates(settings: Settings) -> Iterator[Finding]:
     for name, path in (("client_cert", settings.client_cert), ("tls_cert", settings.tls_cert)):
         if path is not None:
             yield _judge(name, path, are_alternatives=False)
+
+
+def check_authority(settings: Settings) -> Iterator[Finding]:
+    """Check the authority of interception, without making one."""
+    if not settings.intercept_port:
+        return
+    try:
+        hosts = list_hosts(settings.intercept_hosts)
+        kept = find_authority(settings.store)
+        authority = None if kept is None else load_authority(settings.store, kept)
+    except ConfigurationError as error:
+        yield bad(_AUTHORITY, str(error), "see `spantap help interception`")
+        return
+    if authority is None:
+        where = authority_folder(settings.store)
+        yield good(_AUTHORITY, f"`spantap serve` makes one in {where}")
+        return
+    limits = [*explain_limits(authority, hosts)]
+    for words in limits:
+        yield note(_AUTHORITY, words, "make another by `spantap ca renew`")
+    if not limits:
+        end = f"{authority.ends_at:%Y-%m-%d}"
+        yield good(_AUTHORITY, f"it covers {len(hosts)} hosts until {end}")
 
 
 def _judge(name: str, path: Path, *, are_alternatives: bool) -> Finding:

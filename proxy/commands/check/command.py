@@ -10,12 +10,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from proxy.commands.check.certificates import check_certificates
+from proxy.commands.check.certificates import check_authority, check_certificates
 from proxy.commands.check.costs import check_costs
 from proxy.commands.check.findings import good, note, print_findings
 from proxy.commands.check.ports import (
     check_file_limit,
     check_inbound_keys,
+    check_intercept_port,
     check_page,
     check_ports,
     count_sent_spans,
@@ -52,6 +53,8 @@ def _findings(settings: Settings, environ: Mapping[str, str]) -> Iterator[Findin
     yield from check_file_limit(settings)
     yield from check_inbound_keys(settings)
     yield from check_certificates(settings)
+    yield from check_intercept_port(settings)
+    yield from check_authority(settings)
     yield from check_upstreams(settings)
     yield from check_content(settings, environ)
     yield from check_costs(settings)

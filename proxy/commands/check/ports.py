@@ -1,4 +1,4 @@
-"""Checks the two ports, the page's port, the inbound keys, and the limit of open files."""
+"""Checks the ports, the inbound keys, and the limit of open files."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from proxy.configure import explain_exposed_keys, read_inbound_keys
 from proxy.downstream.listening import bind, name_other_port
 from proxy.file_limit import hard_file_limit
 from proxy.limits import FILES_PER_CONNECTION, MAX_OTHER_FILES, count_room
+from proxy.own_address import INTERCEPT_HOST
 from proxy.page_access.address import find_page
 from proxy.page_access.digests import NO_TOKEN
 from proxy.page_access.token_file import read_token, token_path
@@ -31,7 +32,7 @@ _MAX_LINE_BYTES, _MAX_LINES = 4096, 100_000
 
 
 class _Port(NamedTuple):
-    """The ``traffic`` or the ``admin`` port."""
+    """The ``traffic``, the ``admin`` or the ``interception`` port."""
 
     name: str
     host: str
@@ -146,6 +147,15 @@ def _look_at_port(settings: Settings) -> Finding:
         return note(_WHAT, f"there would be none: {error}", mend)
     where = f"{host}:{port}" if port else f"any free port of {host}"
     return good(_WHAT, f"{where} is free")
+
+
+def check_intercept_port(settings: Settings) -> Iterator[Finding]:
+    """Check the interception port, if there is to be one."""
+    if settings.intercept_port:
+        port = _Port("interception", INTERCEPT_HOST, settings.intercept_port)
+        obstacle = _find_obstacle(port)
+        is_spantap = _is_taken(obstacle) and _ask(settings, "/healthz") == (200, "ok")
+        yield _judge(port, obstacle, is_spantap=is_spantap, both_taken=is_spantap)
 
 
 def check_inbound_keys(settings: Settings) -> Iterator[Finding]:

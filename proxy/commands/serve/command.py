@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from proxy.commands.serve.call_lines import start_call_lines
+from proxy.interception.kept_authority import keep_authority, list_hosts, load_authority
 from proxy.logging.logs import LogFormat, set_up_logging
 from proxy.processes.scratch import settings_file
 from proxy.settings.spans import hand_over
@@ -30,13 +31,16 @@ def run_serve(settings: Settings, *, quiet: bool = False) -> NoReturn:
     this one.
 
     Raises:
-        ConfigurationError: there is no place for a temporary file, or a variable about hidden
-            content cannot be used.
+        ConfigurationError: there is no place for a temporary file, a variable about hidden content
+            cannot be used, or interception has no authority.
     """
     handed = hand_over(settings, os.environ)
-    if unknown := list(describe_unknown_names(os.environ, type(settings).model_fields)):
+    warnings = [*describe_unknown_names(os.environ, type(settings).model_fields)]
+    if settings.intercept_port:
+        warnings += _prepare_authority(settings)
+    if warnings:
         set_up_logging(settings.log_level, settings.log_format, "supervisor")
-        for sentence in unknown:
+        for sentence in warnings:
             _log.warning("%s", sentence)
     file = settings_file(settings.store, handed)
     os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - its only parameter
@@ -47,3 +51,15 @@ def run_serve(settings: Settings, *, quiet: bool = False) -> NoReturn:
     signal.pthread_sigmask(signal.SIG_BLOCK, SHUTDOWN_SIGNALS)
     arguments = ["-P", "-m", "proxy.processes.supervisor", str(file.fileno())]
     os.execv(sys.executable, [sys.executable, *arguments])  # noqa: S606 - no shell is wanted
+
+
+def _prepare_authority(settings: Settings) -> list[str]:
+    """Make the authority of interception if there is none yet, and say what it cannot do."""
+    from proxy.commands.ca import explain_limits  # noqa: PLC0415 - rare
+
+    hosts = list_hosts(settings.intercept_hosts)
+    authority = load_authority(settings.store, keep_authority(settings.store, hosts))
+    return [
+        f"the certificate authority of interception: {words}; `spantap ca renew` makes another"
+        for words in explain_limits(authority, hosts)
+    ]

@@ -158,10 +158,11 @@ async def intercepting(
     own_ports: tuple[Address, ...] = (),
     blind: Any = None,
     upstream_ca: bytes | None = None,
+    authority: tuple[bytes, bytes] | None = None,
     **settings: Any,
 ) -> AsyncIterator[Intercepted]:
     """Run a proxy that opens these hosts, in front of a TLS upstream."""
-    certificate, key = run_authority(*hosts)
+    certificate, key = authority or run_authority(*hosts)
     interception = Interception(
         secret=SECRET,
         ca_certificate=certificate,
