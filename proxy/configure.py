@@ -8,7 +8,8 @@ from __future__ import annotations
 import resource
 import ssl
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+
+from yarl import URL
 
 from proxy.certificates import load_authorities, load_certificate
 from proxy.downstream.inbound_keys import read_keys
@@ -100,8 +101,8 @@ def build_forward_proxy(settings: RelaySettings) -> ForwardProxy:
     forward_proxy = ForwardProxy.from_environment()
     ours = (INTERCEPT_HOST, settings.intercept_port)
     for scheme in ("http", "https"):
-        url = urlsplit(forward_proxy.proxies.get(scheme, ""))
-        if settings.intercept_port and is_own_address(ours, url.hostname, url.port):
+        url = URL(forward_proxy.proxies.get(scheme, ""))
+        if settings.intercept_port and is_own_address(ours, url.host, url.port):
             raise ConfigurationError(
                 f"{scheme.upper()}_PROXY leads to the interception port of spantap itself, and its"
                 " calls would go round for ever: unset it for spantap"

@@ -6,16 +6,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from proxy.commands.no_call import name_some
-from proxy.interception.interception import BlindReason
+from proxy.interception.interception import USUAL, BlindReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from proxy.interception.interception import InterceptReport
     from proxy.processes.intercept_orders import EndedPort
-
-_USUAL = frozenset({BlindReason.NOT_LISTED, BlindReason.OTHER_PORT, BlindReason.RUN_OVER})
-"""Reasons that need no sentence for each host: nothing was to be seen there."""
 
 
 def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
@@ -39,7 +36,7 @@ def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
 
 def _describe_failures(report: InterceptReport) -> Iterator[str]:
     """Say for which hosts there should have been calls, and why there are none."""
-    blind = {row.host: row.reason for row in report.blind if row.reason not in _USUAL}
+    blind = {row.host: row.reason for row in report.blind if row.reason not in USUAL}
     for host in dict.fromkeys((*report.distrusted, *blind)):
         reason = blind.get(host)
         failed = report.distrusted.get(host, 0)

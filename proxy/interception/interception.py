@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -26,6 +26,10 @@ class BlindReason(StrEnum):
     NOT_COVERED = "the certificate authority does not cover the host"
     ENDED = "the certificate authority is too old"
     RUN_OVER = "the run is over"
+
+
+USUAL: Final = frozenset({BlindReason.NOT_LISTED, BlindReason.OTHER_PORT, BlindReason.RUN_OVER})
+"""Reasons that need no sentence for each host: nothing was to be seen there."""
 
 
 class Refusal(StrEnum):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.downstream.listening import listen
-from proxy.interception.interception import BlindReason, InterceptReport
+from proxy.interception.interception import USUAL, BlindReason, InterceptReport
 from proxy.own_address import INTERCEPT_HOST
 from proxy.processes.intercept_orders import (
     BlindIntercept,
@@ -66,6 +66,7 @@ class _Open:
     Attributes:
         folder: for the certificates of a launch; empty if the port belongs to none.
         past: the report of the worker's earlier processes.
+        logged: hosts whose calls pass unseen, and why, as the log says.
     """
 
     worker: Child
@@ -76,10 +77,19 @@ class _Open:
     news: InterceptNews | None = None
     restarts: int = 0
     past: InterceptReport = field(default_factory=InterceptReport)
+    logged: set[tuple[str, BlindReason]] = field(default_factory=set)
 
     @property
     def report(self) -> InterceptReport:
         return self.past if self.news is None else self.past.plus(self.news.report)
+
+    def log_unseen(self) -> None:
+        """Log once why calls to a host are not seen: no launch says it at its end."""
+        for row in self.report.blind:
+            said = row.host, row.reason
+            if row.reason not in USUAL and said not in self.logged:
+                self.logged.add(said)
+                _log.warning("calls to %s pass unseen, because %s", *said)
 
 
 class Interceptions:
@@ -196,8 +206,7 @@ class Interceptions:
             opened.worker.replace_order(opened.order, order)
             opened.order = order
         if not opened.folder:
-            for host, reason in learnt.items():
-                _log.warning("calls to %s pass unseen until a restart, because %s", host, reason)
+            opened.log_unseen()
 
     def _close(self, opened: _Open) -> None:
         number = opened.order.number
