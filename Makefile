@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients frameworks agents lock format clean
+.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients intercepted frameworks agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -154,11 +154,12 @@ NODE_FRAMEWORKS := .frameworks/langchain-js/node/.stamp
 	.$*/bin/python -m pip --disable-pip-version-check -q install --no-deps --require-hashes -r $<
 	@touch $@
 
-# And those that are packages for Node: openai, Vercel's AI SDK; Claude Code, Codex; LangChain.
+# And those that are packages for Node: openai, Vercel's AI SDK; Claude Code, Codex; axios, ws; LangChain.
 .quickstarts/node/.stamp: tests/clients/node/package.json tests/clients/node/package-lock.json
 .agents/node/.stamp: tests/agents/node/package.json tests/agents/node/package-lock.json
+.intercepted/node/.stamp: tests/clients/intercepted/node/package.json tests/clients/intercepted/node/package-lock.json
 $(NODE_FRAMEWORKS): .%/node/.stamp: locks/%/package.json locks/%/package-lock.json
-.quickstarts/node/.stamp .agents/node/.stamp $(NODE_FRAMEWORKS): %/.stamp:
+.quickstarts/node/.stamp .agents/node/.stamp .intercepted/node/.stamp $(NODE_FRAMEWORKS): %/.stamp:
 	mkdir -p $*
 	cp $^ $*/
 	cd $* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
@@ -171,6 +172,16 @@ quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .clients/.stamp .quickstarts
 
 clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK and of Pydantic AI, through spantap
 	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist
+
+# Clients that are built; those of a toolchain that the machine lacks are skipped.
+.intercepted/bin/.stamp: $(wildcard tests/clients/intercepted/go/* tests/clients/intercepted/rust/Cargo.* tests/clients/intercepted/rust/src/*)
+	mkdir -p $(@D)
+	! command -v go || go build -C tests/clients/intercepted/go -o $(CURDIR)/.intercepted/bin/go-ask
+	! command -v cargo || cargo install -q --debug --locked --root .intercepted --target-dir .intercepted/rust --path tests/clients/intercepted/rust
+	@touch $@
+
+intercepted: $(VENV)/.dev.stamp .quickstarts/.stamp .intercepted/node/.stamp .intercepted/bin/.stamp  ## which clients are seen by interception
+	SPANTAP_QUICKSTARTS=1 SPANTAP_INTERCEPTED=1 $(BIN)/pytest tests/clients/intercepted -p no:xdist
 
 frameworks: $(VENV)/.dev.stamp $(FRAMEWORKS) $(NODE_FRAMEWORKS)  ## frameworks for agents, each in its own environment, and their quick starts
 	SPANTAP_FRAMEWORKS=1 $(BIN)/pytest tests/clients/test_frameworks.py tests/docs/test_quickstarts.py -k "framework" -p no:xdist
@@ -195,4 +206,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .deploy .quickstarts .clients .frameworks .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .deploy .quickstarts .clients .intercepted .frameworks .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build

@@ -1,0 +1,3 @@
+module spantap.test/ask
+
+go 1.21
