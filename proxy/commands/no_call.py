@@ -11,6 +11,7 @@ from proxy.launches.variables import read_variables
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from proxy.interception.interception import InterceptReport
     from proxy.launches.resolving import Resolved
 
 MAX_NAMED = 4
@@ -19,6 +20,11 @@ MAX_NAMED = 4
 _ANY_OTHER = (
     "start it with --intercept, or find out where it reads its base URL; "
     "`spantap help run` lists the variables"
+)
+
+
+_NOT_OBSERVED = (
+    "its requests to the opened hosts call no API that is observed: see `spantap help apis`"
 )
 
 
@@ -47,6 +53,12 @@ class NoCall(msgspec.Struct, frozen=True, kw_only=True):
         read = tuple(name for name in program.reads if name in fitted)
         given = (*read, summary) if summary else read
         return cls(program=resolved.name, given=given, advice=program.advice)
+
+    def after(self, report: InterceptReport) -> NoCall:
+        """Add what an interception has seen of the command."""
+        hosts = tuple(row.host for row in report.blind)
+        advice = _NOT_OBSERVED if report.opened else self.advice
+        return msgspec.structs.replace(self, hosts=hosts, advice=advice)
 
     def describe(self) -> str:
         """Say it in one line."""

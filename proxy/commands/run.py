@@ -13,8 +13,6 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from proxy.commands.launch_plan import RunOptions
 from proxy.escape import escape_line
 from proxy.launches.command import CannotStart, check_program, run_command
@@ -106,8 +104,7 @@ def _end(
     if no_call is not None:
         own_ns = None if own is None or stays else began_ns
         if ended is not None:
-            hosts = tuple(row.host for row in ended.report.blind)
-            no_call = msgspec.structs.replace(no_call, hosts=hosts)
+            no_call = no_call.after(ended.report)
         print_summary(store, launch, own_ns, sys.stderr, no_call)
         if ended is not None:
             from proxy.commands.intercept_lines import describe_interception  # noqa: PLC0415

@@ -110,6 +110,18 @@ def test_all_other_hosts_pass_closed(runs: InterceptedRuns) -> None:
     assert "It reached packages.other.test past spantap" in err
 
 
+def test_requests_that_call_no_observed_api_are_said(runs: InterceptedRuns) -> None:
+    """An opened host is no sign of a missing proxy."""
+    status, out, err = runs.intercept("""
+try:
+    call(path="/v1/other")
+except urllib.error.HTTPError as error:
+    print(error.code)
+""")
+    assert (status, out) == (0, "404\n"), err
+    assert "its requests to the opened hosts call no API that is observed" in err
+
+
 def test_a_host_of_the_user_s_is_opened(runs: InterceptedRuns) -> None:
     """By its exact name."""
     status, out, err = runs.intercept(
