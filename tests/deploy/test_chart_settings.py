@@ -126,6 +126,8 @@ def test_a_backend_arrives(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 LEFT_OUT = {
     "SPANTAP_INBOUND_KEYS": "no key stands in an environment; a file has them",
+    "SPANTAP_INTERCEPT_PORT": "it listens on loopback, where nobody else is in a pod",
+    "SPANTAP_INTERCEPT_HOSTS": "likewise",
 }
 """Settings that the chart does not know, each with the reason."""
 

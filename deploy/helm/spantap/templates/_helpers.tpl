@@ -155,6 +155,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
 {{- range $number, $upstream := .Values.upstreams -}}
 {{- $table := dict "name" .name "url" .url "prefix" .prefix -}}
 {{- with .usagePolicy }}{{ $_ := set $table "usage" . }}{{ end -}}
+{{- with .websockets }}{{ $_ := set $table "websockets" . }}{{ end -}}
 {{- with .provider }}{{ $_ := set $table "provider" . }}{{ end -}}
 {{- with .keyHeader }}{{ $_ := set $table "api_key_header" . }}{{ end -}}
 {{- if .existingSecret }}{{ $_ := set $table "api_key_env" (printf "UPSTREAM_KEY_%d" $number) }}{{ end -}}
