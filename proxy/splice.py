@@ -1,7 +1,7 @@
 """Two connections that are joined: what comes on one is written to the other.
 
 If one side is slow, the other is not read. The end of one direction is passed on while the other
-continues, and a reset stays a reset.
+continues, and a reset stays a reset. TLS cannot end one direction alone: its connection ends whole.
 """
 
 from __future__ import annotations
@@ -44,6 +44,9 @@ class Splice:
 
     def note_full(self, end: SplicedEnd) -> None:
         """Note that too many bytes wait for one end."""
+
+    def note_last(self, end: SplicedEnd) -> None:
+        """Note that nothing more comes on one end, so the other one gets nothing more."""
 
     def note_gone(self) -> None:
         """Note that both connections are gone."""
@@ -100,7 +103,8 @@ class SplicedEnd(asyncio.Protocol):
     def eof_received(self) -> bool:
         """Pass the end on; true keeps this connection open for the other direction."""
         self.has_ended = True
-        half_close(self._other)
+        end_writing(self._other)
+        self._splice.note_last(self)
         self._splice.close_if_ended()
         return self.transport.can_write_eof()
 
@@ -111,3 +115,12 @@ class SplicedEnd(asyncio.Protocol):
         else:
             reset(self._other)
         self._splice.lose(self, exc)
+        self._splice.note_last(self)
+
+
+def end_writing(transport: asyncio.Transport) -> None:
+    """End what we write, after the bytes that wait; over TLS that ends the connection."""
+    if transport.can_write_eof():
+        half_close(transport)
+    else:
+        transport.close()

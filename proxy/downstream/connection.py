@@ -252,7 +252,9 @@ class DownstreamConnection(asyncio.Protocol):
             return await self._linger()
         if self._ends or not (request.body.is_whole or await self._drop(request.body)):
             return False
-        if answered is Answered.CLOSES and (waiting or has_unread(self.stream.transport)):
+        if answered is Answered.CLOSES and (
+            waiting or self._parser.has_rest or has_unread(self.stream.transport)
+        ):
             return await self._linger()  # a client that still sends may not have read its answer
         return answered is Answered.KEEPS_ALIVE
 

@@ -185,16 +185,19 @@ class Downstream:
         """Whether the request is the handshake of a WebSocket."""
         return self._take_rest is not None
 
-    def switch(self, status: int, reason: str, headers: Head) -> tuple[asyncio.Transport, bytes]:
+    async def switch(
+        self, status: int, reason: str, headers: Head
+    ) -> tuple[asyncio.Transport, bytes]:
         """Answer that the protocol changes, and hand the connection over with what has come of it.
 
-        Its reading is paused. Whoever takes it passes on that it is full, or gone.
+        Its reading is paused, and its buffer has room: asyncio says only once that it is full.
+        Whoever takes it passes on that it is full, or gone.
         """
         fields = map(b": ".join, switching_headers(headers))
         first_line = b"HTTP/1.1 %03d %s" % (status, reason.encode("utf-8", "surrogateescape"))
         self.head_sent = True
         transport = self._stream.transport
-        self._stream.write(b"\r\n".join([first_line, *fields, b"\r\n"]))
+        await self._stream.send(b"\r\n".join([first_line, *fields, b"\r\n"]))
         transport.pause_reading()
         return transport, self._take_rest() if self._take_rest is not None else b""
 

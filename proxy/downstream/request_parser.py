@@ -30,6 +30,10 @@ MAX_WAITING_REQUESTS = 32
 """The most pipelined requests that wait behind the one being served; while that many wait, nothing
 more is parsed."""
 
+MAX_EARLY_BYTES = 16 * 1024
+"""How many bytes behind a handshake are read before it is answered, and one read more. Until then
+we notice that the client leaves."""
+
 CHUNK_FRAMING_BYTES = 128
 """Bytes of framing that each chunk may have without being counted: a size, and an extension as long
 as a signature."""
@@ -39,6 +43,7 @@ class Request(msgspec.Struct, frozen=True):
     """A request whose head is complete, of HTTP ``1.0`` or ``1.1``; its body is fed as it comes.
 
     Attributes:
+        keeps_alive: another request may follow; none does behind a handshake.
         take_rest: takes what has come behind the handshake of a WebSocket; ``None`` for other
             requests. Nothing more is parsed behind a handshake.
     """
@@ -100,9 +105,16 @@ class RequestParser:
     def is_full(self) -> bool:
         """Whether nothing more is wanted for now."""
         body = self._body
-        if self._has_switched or len(self.waiting) >= MAX_WAITING_REQUESTS:
+        if self._has_switched:
+            return len(self._unparsed) >= MAX_EARLY_BYTES
+        if len(self.waiting) >= MAX_WAITING_REQUESTS:
             return True
         return body is not None and not body.is_whole and body.is_full
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether something has come that is not parsed."""
+        return bool(self._unparsed)
 
     def feed(self, data: bytes) -> None:
         """Parse a read in pieces, as far as it is wanted; keep the rest unparsed.
@@ -111,7 +123,7 @@ class RequestParser:
         """
         rest: memoryview | bytes = self._unparsed + data if self._unparsed else data
         self._is_fresh = False
-        while rest and not (self._is_stopped or self.is_full):
+        while rest and not (self._is_stopped or self._has_switched or self.is_full):
             most = max(MAX_PIECE_BYTES, self._body_left)
             if len(rest) > most:
                 rest = memoryview(rest)
@@ -256,7 +268,7 @@ class RequestParser:
         take_rest = None
         if self._switches and asks_for_websocket(method, version, head):
             self._has_switched = True
-            take_rest = self.take_rest
+            take_rest, keeps_alive = self.take_rest, False
             body.end()
         self.waiting.append(Request(method, target, version, keeps_alive, head, body, take_rest))
 

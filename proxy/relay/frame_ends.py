@@ -13,27 +13,39 @@ _LENGTHS = {126: 2, 127: 8}
 """How many bytes of length follow, by the length that the second byte has."""
 
 
+MAX_FRAMES = 4096
+"""How many frames of one read are followed, which takes some 2 ms: a read may have 130,000. After
+more than that nobody knows any longer where a frame ends."""
+
+
 class FrameEnds:
-    """Follows the frames of one direction.
+    """Follows the frames of one direction, unless a read has more than :data:`MAX_FRAMES`.
 
     Attributes:
         at_end: a frame has just ended, or none has begun.
     """
 
-    __slots__ = ("_head", "_left", "at_end")
+    __slots__ = ("_head", "_is_lost", "_left", "at_end")
 
     def __init__(self) -> None:
         self.at_end = True
         self._head = b""  # of a frame whose head is not whole
         self._left = 0  # of the payload
+        self._is_lost = False
 
     def feed(self, data: bytes) -> None:
         """Follow bytes that come next."""
+        if self._is_lost:
+            return
         if self._head:
             data = self._head + data
             self._head = b""
-        at, size = self._left, len(data)
+        at, size, count = self._left, len(data), 0
         while at < size:
+            count += 1
+            if count > MAX_FRAMES:
+                self._is_lost, self.at_end = True, False
+                return
             begin = at
             if size < at + 2:
                 break

@@ -232,16 +232,11 @@ class Handler:
     async def _relay(
         self, downstream: Downstream, route: Route, open_exchange: OpenExchange
     ) -> Answered:
-        """Relay in both directions, without changes, buffers or a span.
-
-        What follows the handshake of a WebSocket that the upstream refuses cannot be read. So its
-        connection ends with the answer.
-        """
-        if downstream.asks_for_websocket:
-            downstream.close_after_answer()
-            if (route.upstream.websockets or self.websockets) is WebSocketPolicy.REFUSE:
-                self.on_upgrade_refused(downstream.target)
-                return await downstream.answer_error(426, "upgrade_not_supported", _NO_WEBSOCKET)
+        """Relay in both directions, without changes, buffers or a span."""
+        policy = route.upstream.websockets or self.websockets
+        if downstream.asks_for_websocket and policy is WebSocketPolicy.REFUSE:
+            self.on_upgrade_refused(downstream.target)
+            return await downstream.answer_error(426, "upgrade_not_supported", _NO_WEBSOCKET)
         downstream.continue_if_expected()
         is_opened = bool(downstream.called_host)
         try:

@@ -10,8 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from proxy.relay.frame_ends import GOING_AWAY, FrameEnds, encode_close
-from proxy.sockets import half_close
-from proxy.splice import Splice
+from proxy.sockets import count_buffered
+from proxy.splice import Splice, end_writing
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
@@ -45,6 +45,12 @@ class WebSocket(Splice):
         if isinstance(before, asyncio.Protocol):
             before.pause_writing()
 
+    def note_last(self, end: SplicedEnd) -> None:
+        """Let the other end be watched while bytes wait for it: it may never be full."""
+        other = self.far if end is self.near else self.near
+        if count_buffered(other.transport):
+            self.note_full(other)
+
     def lose(self, end: SplicedEnd, exc: Exception | None) -> None:
         """Let the protocol that had the connection forget it."""
         super().lose(end, exc)
@@ -60,13 +66,12 @@ class WebSocket(Splice):
         """
         for end, source in ((self.near, self.far), (self.far, self.near)):
             source.passes_on = False
-            if self._frames[source].at_end and not end.transport.is_closing():
+            ended = source.has_ended or end.transport.is_closing()
+            if self._frames[source].at_end and not ended:
                 is_masked = end is self.far  # we are the client there
                 end.transport.write(encode_close(GOING_AWAY, is_masked=is_masked))
-            if end.transport.can_write_eof():
-                half_close(end.transport)
-            else:
-                end.transport.close()
+            end_writing(end.transport)
+            self.note_last(source)
 
 
 async def join_websocket(
@@ -78,8 +83,8 @@ async def join_websocket(
         asyncio.CancelledError: the client is gone, as each client is at the end.
         ConnectionError: it was gone before.
     """
-    near, from_near = downstream.switch(response.status, response.reason, response.headers)
-    far, from_far = response.switch()
+    near, from_near = await downstream.switch(response.status, response.reason, response.headers)
+    far, from_far = await response.switch()
     web_socket = WebSocket(near, far)
     web_socket.begin(from_near, from_far)
     loop = asyncio.get_running_loop()

@@ -2,8 +2,8 @@
 
 What came before a fault counts: head and body are handed out even if the same read has bytes that
 are not valid HTTP. Bytes that follow the answer never become a part of it, and its connection is
-not used again. Interim answers are skipped. A 101 is an answer if the request asked to switch to
-another protocol, and otherwise a fault; what follows its head is that protocol's.
+not used again. Interim answers are skipped. A 101 is an answer if the request asked for a WebSocket
+and the answer says that it follows; otherwise it is a fault. What follows its head is no HTTP.
 
 Some servers send line feeds alone, folded fields, control characters other than NUL in values, and
 spaces after the size of a chunk. We accept such an answer, because its meaning is clear.
@@ -41,7 +41,7 @@ class AnswerParser:
     Args:
         max_header_bytes: the largest field, its name and value together.
         head_only: the answer to the request has no body.
-        may_switch: the request asks for another protocol.
+        may_switch: the request asks for a WebSocket.
 
     Attributes:
         early: if the answer is 101, what came with its head, of the other protocol.
@@ -142,6 +142,8 @@ class AnswerParser:
         self._bytes_without_body = 0
         status, headers = self._parser.get_status_code(), self._read_fields()
         if status == 101 and self._may_switch:
+            if not _names_websocket(headers):
+                raise InvalidAnswerError("101 without the protocol that was asked for")
             reason = self._reason.decode("utf-8", "surrogateescape")
             self.head = AnswerHead(status, reason, headers, has_body=False, is_framed=True)
             self.is_over = True
@@ -173,6 +175,12 @@ class AnswerParser:
             self._pieces.clear()
         else:
             self.is_over = True
+
+
+def _names_websocket(headers: Head) -> bool:
+    """Tell whether a 101 says that a WebSocket follows, as it must (RFC 9110 section 15.2.2)."""
+    is_upgrade = b"upgrade" in headers.options(b"connection")
+    return is_upgrade and headers.options(b"upgrade") == {b"websocket"}
 
 
 def _is_chunked(headers: Head) -> bool:

@@ -97,11 +97,14 @@ class UpstreamConnection(asyncio.Protocol):
         else:
             self.transport.close()
 
-    def switch(self) -> tuple[asyncio.Transport, bytes]:
+    async def switch(self) -> tuple[asyncio.Transport, bytes]:
         """Hand the connection over after a 101, with what has come of the other protocol.
 
-        Its reading is paused. Whoever takes it passes on that it is full, or gone.
+        Its reading is paused, and its buffer has room: asyncio says only once that it is full.
+        Whoever takes it passes on that it is full, or gone.
         """
+        if self._writable is not None:
+            await self._writable
         early, self._early = self._early or bytearray(), bytearray()
         self._head = self._response = None
         return self.transport, bytes(early)

@@ -43,7 +43,7 @@ class AnsweringConnection(Protocol):
     def end(self, *, is_whole: bool) -> None:
         """End the exchange; `is_whole` says whether both bodies were transferred whole."""
 
-    def switch(self) -> tuple[asyncio.Transport, bytes]:
+    async def switch(self) -> tuple[asyncio.Transport, bytes]:
         """Hand the connection over after a 101."""
 
 
@@ -175,10 +175,11 @@ class UpstreamResponse:
         else:
             self.upload.add_done_callback(lambda _: callback())
 
-    def switch(self) -> tuple[asyncio.Transport, bytes]:
+    async def switch(self) -> tuple[asyncio.Transport, bytes]:
         """Hand the connection over after a 101, with what has come of the other protocol."""
+        switched = await self._connection.switch()
         self._is_closed = True
-        return self._connection.switch()
+        return switched
 
     def close(self) -> None:
         """Keep the connection if both bodies went over it whole, else drop it at once."""

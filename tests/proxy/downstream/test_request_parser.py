@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from proxy.downstream.request_faults import BadRequest
 from proxy.downstream.request_parser import (
+    MAX_EARLY_BYTES,
     MAX_PIECE_BYTES,
     MAX_WAITING_REQUESTS,
     Request,
@@ -176,17 +177,19 @@ def test_nothing_is_parsed_after_a_change_of_protocol(head: bytes) -> None:
 
 @pytest.mark.parametrize("step", [1, 7, 1000])
 def test_what_follows_the_handshake_of_a_websocket_is_kept_as_it_is(step: int) -> None:
-    """Whoever answers the handshake takes it; nothing more is wanted until then."""
+    """Whoever answers the handshake takes it; until then not much more is wanted."""
     parsing = Parsing()
     head = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nConnection: upgrade\r\n" + H + b"\r\n"
     data = head + STREAM + STREAM
     for at in range(0, len(data), step):
         parsing.feed(data[at : at + step])
     [request] = parsing.requests
-    assert request.body.is_whole
+    assert (request.body.is_whole, request.keeps_alive) == (True, False)
+    assert not parsing.parser.is_full  # so that its end is noticed
+    parsing.feed(bytes(MAX_EARLY_BYTES))
     assert parsing.parser.is_full
     assert request.take_rest is not None
-    assert request.take_rest() == STREAM + STREAM
+    assert request.take_rest() == STREAM + STREAM + bytes(MAX_EARLY_BYTES)
     assert parsing.faults == []
 
 

@@ -6,20 +6,24 @@ import asyncio
 import base64
 import contextlib
 import socket
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trustme
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from proxy.relay.frame_ends import FrameEnds, encode_close
+from proxy.relay.frame_ends import MAX_FRAMES, FrameEnds, encode_close
 from proxy.settings.tables import UpstreamConfig
 from proxy.upstream_entry import WebSocketPolicy
 from tests.proxy.harness import Connection, relaying, running_proxy
+from tests.proxy.upstream.peers import server_tls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from websockets.asyncio.server import ServerConnection
 
@@ -32,6 +36,18 @@ SWITCH = (
 )
 HELLO = b"\x81\x05Hello"
 MASKED_HELLO = b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"
+
+
+@pytest.fixture(name="authority", scope="module")
+def _authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture(name="ca_file")
+def _ca_file(authority: trustme.CA, tmp_path: Path) -> Path:
+    path = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(path)
+    return path
 
 
 def handshake(*fields: bytes, target: bytes = b"/v1/realtime?model=m") -> bytes:
@@ -390,6 +406,174 @@ async def test_a_reset_stays_a_reset() -> None:
             await read_all(upstream.reader)
 
 
+@pytest.mark.parametrize("is_half", [False, True])
+async def test_an_end_over_tls_ends_with_the_other(
+    authority: trustme.CA, ca_file: Path, *, is_half: bool
+) -> None:
+    """TLS cannot end one direction alone, and must not stay open for a client that is gone."""
+    switched = asyncio.Event()
+
+    async def switch(connection: Connection) -> None:
+        await connection.send(SWITCH)
+        switched.set()
+        await connection.wait_closed_by_peer(30)
+
+    tls = server_tls(authority)
+    async with relaying(switch, websockets="relay", tls=tls, ca_file=ca_file) as (_, running):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(handshake())
+        assert await reader.readuntil(b"\r\n\r\n") == SWITCH
+        await switched.wait()
+        if is_half:
+            writer.write_eof()
+            assert await read_all(reader) == b""
+        writer.close()
+        await wait_until_none(running)
+
+
+async def test_a_client_over_tls_learns_that_its_upstream_is_gone(
+    authority: trustme.CA, tmp_path: Path
+) -> None:
+    """As above, in the other direction."""
+
+    async def switch(connection: Connection) -> None:
+        await connection.send(SWITCH + HELLO)
+        connection.writer.close()
+
+    cert = tmp_path / "both.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(cert)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    async with relaying(switch, websockets="relay", tls_cert=cert) as (_, running):
+        reader, writer = await asyncio.open_connection(*running.address, ssl=trusting)
+        writer.write(handshake())
+        assert await read_all(reader) == SWITCH + HELLO
+        writer.close()
+        await wait_until_none(running)
+
+
+async def test_an_upstream_loses_a_client_that_leaves_in_the_handshake() -> None:
+    """At once, though no answer has come."""
+    asked, left = asyncio.Event(), asyncio.Event()
+
+    async def wait(connection: Connection) -> None:
+        asked.set()
+        await connection.wait_closed_by_peer(20)
+        left.set()
+
+    async with relaying(wait, websockets="relay") as (_, running):
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(handshake() + MASKED_HELLO)
+        await asked.wait()
+        writer.close()
+        async with asyncio.timeout(10):
+            await left.wait()
+        await wait_until_none(running)
+
+
+async def test_what_floods_behind_a_handshake_waits() -> None:
+    """Bytes that come before the answer are bounded."""
+    asked, over = asyncio.Event(), asyncio.Event()
+
+    async def wait(_: Connection) -> None:
+        asked.set()
+        await over.wait()
+
+    async with relaying(wait, websockets="relay") as (_, running):
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(handshake())
+        await asked.wait()
+        sent = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while sent < 1000 * 65536:
+                    writer.write(bytes(65536))
+                    await writer.drain()
+                    sent += 65536
+        assert sent < 1000 * 65536
+        writer.transport.abort()
+        over.set()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 101 Switching Protocols\r\nX: 1\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+        SWITCH.replace(b": websocket", b": h2c"),
+        SWITCH.replace(b": Upgrade", b": close"),
+    ],
+)
+async def test_a_101_to_something_else_is_no_answer(answer: bytes) -> None:
+    """What follows it could be read in two ways."""
+
+    async def switch(connection: Connection) -> None:
+        await connection.send(answer + HELLO)
+
+    async with relaying(switch, websockets="relay") as (_, running):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(handshake())
+        assert (await read_all(reader)).startswith(b"HTTP/1.1 502 ")
+        writer.close()
+
+
+async def test_a_buffer_that_is_full_at_the_switch_is_bounded() -> None:
+    """That it is full is said once, and the protocol before has heard it."""
+    rest = 60_000
+    piece = b"\x82\x7e\xff\xff" + bytes(65535)
+
+    async def fill_and_switch(connection: Connection) -> None:
+        if connection.number == 1:
+            await connection.begin_stream()
+            while waiting() < rest:
+                await connection.send_chunks(bytes(2000), end=False)
+                await asyncio.sleep(0.001)
+            await connection.send_chunks()
+            return
+        await connection.send(SWITCH[:-2] + b"X: %b\r\n\r\n" % (b"x" * 20_000))
+        async with asyncio.timeout(2):
+            while True:
+                await connection.send(piece)
+
+    async with relaying(fill_and_switch, websockets="relay", send_buffer_bytes=4096) as both:
+        _, running = both
+
+        def waiting() -> int:
+            [connection] = running.server.connections
+            return connection.stream.transport.get_write_buffer_size()
+
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(b"GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n" + handshake())
+        most = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(3):
+                while True:
+                    most = max(most, waiting() if running.server.connections else 0)
+                    await asyncio.sleep(0.01)
+        assert rest <= most < 10 * 65536
+        writer.transport.abort()
+
+
+async def test_an_end_with_a_little_to_read_is_cut_too() -> None:
+    """When the other one is gone: its buffer will never be full."""
+    async with joined(send_buffer_bytes=4096, client_stall_timeout_seconds=0.4) as (
+        _,
+        _,
+        upstream,
+        running,
+    ):
+        [connection] = running.server.connections
+        waited = 0
+        while waited < 20:  # until the kernel takes no more
+            await asyncio.sleep(0.01)
+            waited += 1
+            if connection.stream.transport.get_write_buffer_size() < 30_000:
+                upstream.writer.write(bytes(2000))
+                waited = 0
+        upstream.writer.close()
+        await wait_until_none(running)
+
+
 async def test_a_shutdown_says_goodbye_to_both_ends() -> None:
     """By a close 1001 between two frames, masked for the upstream."""
     async with joined() as (reader, writer, upstream, running):
@@ -415,6 +599,19 @@ async def test_a_shutdown_within_a_frame_just_ends_the_connection() -> None:
         assert (await upstream.reader.readexactly(8))[:2] == b"\x88\x82"
         upstream.writer.close()
         await draining
+
+
+async def test_a_shutdown_ends_what_is_half_closed(caplog: pytest.LogCaptureFixture) -> None:
+    """The end that has said that it sends nothing more still gets its goodbye; the other none."""
+    async with joined() as (reader, writer, upstream, running):
+        writer.write_eof()
+        assert await upstream.reader.read() == b""
+        draining = asyncio.ensure_future(running.proxy.drain(0.1))
+        assert await read_all(reader) == b"\x88\x02\x03\xe9"
+        upstream.writer.close()
+        await draining
+        assert len(running.proxy.open_exchanges) == 0
+    assert "Traceback" not in caplog.text
 
 
 async def test_a_client_learns_1001_from_a_shutdown() -> None:
@@ -467,6 +664,16 @@ def test_ends_of_frames_are_found_wherever_reads_cut_them(length: int, *, is_mas
             assert follower.at_end == (cut in ends), cut
             follower.feed(whole[cut:])
             assert follower.at_end, cut
+
+
+def test_frames_too_many_to_follow_are_given_up() -> None:
+    """A read of nothing but the shortest ones must not delay other calls."""
+    follower = FrameEnds()
+    found = []
+    for count in (MAX_FRAMES, MAX_FRAMES + 1, 1):
+        follower.feed(b"\x89\0" * count)
+        found.append(follower.at_end)
+    assert found == [True, False, False]
 
 
 def test_a_close_is_a_frame() -> None:
