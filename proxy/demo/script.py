@@ -114,8 +114,8 @@ def _answer(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
 def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Answer:
     """Answer one choice by the first condition that applies.
 
-    Offered tools are called, two calls at once, unless they are many. Each choice of ``n`` gets
-    another friendly text.
+    Offered tools are called, two calls at once, unless they are many or in a namespace: then they
+    are an agent's. Each choice of ``n`` gets another friendly text.
     """
     options, last = asked.options, messages[-1] if messages else None
     if asked.model == ENDLESS_MODEL:
@@ -125,6 +125,7 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
         return Answer(deltas=half, finish_reason="error")
     tools = _list_tools(asked)
     place = find_place(messages, {tool.name for tool in tools})
+    tools = [tool for tool in tools if tool.namespace is None]
     if place is not None:
         return _answer_directed(place, index, _count_calls(messages))
     if last is not None and is_result(last):
@@ -139,14 +140,10 @@ def _answer_choice(asked: Asked, messages: Sequence[Message], index: int) -> Ans
 
 
 def _list_tools(asked: Asked) -> Sequence[Tool]:
-    """List the tools that a demo may call: not those in a namespace, which are an agent's."""
+    """List the tools that a demo may call."""
     if asked.options.get("tool_choice") == "none":
         return ()
-    return [
-        tool
-        for tool in asked.read_tools()
-        if tool.name and tool.type in _CALLED and tool.namespace is None
-    ]
+    return [tool for tool in asked.read_tools() if tool.name and tool.type in _CALLED]
 
 
 def _count_calls(messages: Iterable[Message]) -> int:

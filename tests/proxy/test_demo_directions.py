@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.table import APIS
-from codec.text.jsontext import encode_json
+from codec.dialects import find_dialect
+from codec.text.jsontext import decode_json_object, encode_json
 from proxy.demo.script import MAX_SAMPLED_TOOLS, MODEL, write_script
 from tests.smolagents import call, calling, failed, message, observation, task
 
@@ -205,6 +206,27 @@ def test_many_tools_are_an_agents_and_called_by_directions_alone(count: int) -> 
     assert bool(called_by(Chat("chat.completions", "Hello", names).ask())) is (count < 4)
     directed = Chat("chat.completions", "call tool0 {}", names)
     assert called_by(directed.ask()) == [("call_demo_0_0", "tool0", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "called"), [("function", "function_call"), ("custom", "custom_tool_call")]
+)
+def test_a_tool_in_a_namespace_is_called_by_directions_alone(kind: str, called: str) -> None:
+    """The call names the namespace, as OpenAI's do: Codex has its tools so."""
+    api = next(each for each in APIS if each.name == "responses")
+    tool = {"type": kind, "name": "exec"}
+    grouped = {"type": "namespace", "name": "functions", "tools": [tool]}
+    brought = {"type": "additional_tools", "role": "developer", "tools": [grouped]}
+    made = []
+    for question in ('call exec "1 + 1"', "Hello"):
+        body = {"model": MODEL, "input": [brought, {"role": "user", "content": question}]}
+        asked = api.asked(body)
+        script = write_script(asked, answer_id="a", created=0)
+        assert api.open_player is not None
+        performance = api.open_player().play(asked, script, find_dialect("openai"))
+        [item] = decode_json_object(performance.whole())["output"]
+        made.append((item["type"], item.get("name"), item.get("namespace")))
+    assert made == [(called, "exec", "functions"), ("message", None, None)]
 
 
 def test_tools_told_in_texts_follow_directions_too() -> None:

@@ -79,7 +79,7 @@ class _Performance:
 
     def __init__(self, asked: Asked, script: Script) -> None:
         self._script = script
-        self._tools = {tool.name: tool.type for tool in asked.read_tools() if tool.name}
+        self._tools = {tool.name: tool for tool in asked.read_tools() if tool.name}
         self._makes_image = any(tool.type == "image_generation" for tool in asked.read_tools())
         self._compacts = asked.path.endswith("/compact")
         self._output: list[JsonObject] = []
@@ -220,13 +220,16 @@ class _Performance:
     def _call(self, deltas: Sequence[Delta]) -> Iterator[_Event]:
         fragments = [delta.call for delta in deltas if delta.call is not None]
         name = fragments[0].name or ""
-        is_custom = self._tools.get(name) == "custom"
+        tool = self._tools.get(name)
+        is_custom = tool is not None and tool.type == "custom"
         prefix, type_, member, event = (
             ("ctc", "custom_tool_call", "input", "custom_tool_call_input")
             if is_custom
             else ("fc", "function_call", "arguments", "function_call_arguments")
         )
         said = {member: "", "call_id": fragments[0].id, "name": name}
+        if tool is not None and tool.namespace is not None:
+            said["namespace"] = tool.namespace
         item, index, own = self._item(prefix, type_, status="in_progress", **said)
         yield "response.output_item.added", index | {"item": dict(item)}
         for fragment in fragments[1:]:
