@@ -32,7 +32,7 @@ __all__ = ("HOSTS", "Arrived", "Plan", "Started")
 HOSTS = (
     *("api.anthropic.com", "api.openai.com", "dashscope.aliyuncs.com", "api.moonshot.ai"),
     *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "api.x.ai"),
-    *("oauth2.googleapis.com", "www.googleapis.com"),
+    *("oauth2.googleapis.com", "www.googleapis.com", "chatgpt.com"),
 )
 
 LOGIN: dict[str, JsonObject] = {
@@ -92,6 +92,8 @@ async def run_plan(plan: Plan) -> None:
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if "Upgrade" in request.headers:  # spantap answers a WebSocket so, and Codex waits else
+            raise web.HTTPUpgradeRequired
         if find_api(request.method, request.path) is not None:
             headers = [(name.decode(), value.decode()) for name, value in request.raw_headers]
             arrived.append(Arrived(request.host, request.path_qs, headers, await request.read()))

@@ -78,14 +78,15 @@ def read_codex(home: Path, _: str) -> History:
     """A rollout of Codex."""
     lines = [*_read_lines(home, ".codex/sessions/*/*/*/rollout-*.jsonl")]
     items = [line["payload"] for line in lines if line["type"] == "response_item"]
-    calls = [item for item in items if item["type"] == "function_call"]
-    results = {
-        item["call_id"]: item["output"] for item in items if item["type"] == "function_call_output"
-    }
-    tools = [
-        Node.of_tool(call["name"], decode_json(call["arguments"]), results[call["call_id"]])
-        for call in calls
-    ]
+    calls = [item for item in items if item["type"] in {"function_call", "custom_tool_call"}]
+    results = {item["call_id"]: item["output"] for item in items if "output" in item}
+    tools = []
+    for call in calls:
+        result, text = results[call["call_id"]], call.get("input")
+        if not isinstance(result, str):
+            result = msgspec.json.encode(result).decode()
+        arguments = decode_json(call["arguments"]) if text is None else {"input": text}
+        tools.append(Node.of_tool(call["name"], arguments, result))
     counted = [line["payload"] for line in lines if line["type"] == "token_usage_record"]
     return History(tools, [record["response_id"] for record in counted])
 

@@ -19,6 +19,9 @@ GEMINI_SETTINGS: JsonObject = {"privacy": {"usageStatisticsEnabled": False}}
 _AIDER_PRICES = ".aider/caches/model_prices_and_context_window.json"
 """Prices of models, below the home; without the file aider would fetch them."""
 
+_CLINE_SETTINGS = '{"telemetryOptOut": true}'
+"""Settings of cline, which would try for ten seconds to report its use."""
+
 _QWEN_SETTINGS = '{"general": {"enableAutoUpdate": false}}'
 """Settings of qwen-code, which has no variable to switch its updates off."""
 
@@ -47,7 +50,11 @@ _VARIABLES = {
 
 def keep_quiet(home: Path) -> dict[str, str]:
     """Write what is to be below their home; the variables that they need."""
-    files = {_AIDER_PRICES: '{"gpt-demo": {}}', ".qwen/settings.json": _QWEN_SETTINGS}
+    files = {
+        _AIDER_PRICES: '{"gpt-demo": {}}',
+        ".cline/data/settings/global-settings.json": _CLINE_SETTINGS,
+        ".qwen/settings.json": _QWEN_SETTINGS,
+    }
     for name, text in files.items():
         file = home / name
         file.parent.mkdir(parents=True)

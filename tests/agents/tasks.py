@@ -7,7 +7,7 @@ agent's own tools take.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from codec.text.jsontext import decode_json, decode_json_object
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from tests.agents.histories import History
 
-__all__ = ("AFTER", "BEFORE", "GROK", "NOTES", "TASKS", "Report", "Task")
+__all__ = ("AFTER", "BEFORE", "CODEX_OWN", "GROK", "NOTES", "TASKS", "Report", "Task")
 
 NOTES = "notes.txt"
 BEFORE, AFTER = "The boat is called Lotte.\n", "The boat is called Emma.\n"
@@ -72,25 +72,27 @@ class Task:
         command: what the shell runs; ``$RUN`` is what sends it through spantap, ``$QUESTION`` the
             question.
         variables: of its environment, besides those that point it to spantap.
+        host: that it calls if it has no base URL.
         files: of its home, by path.
         steps: the calls in their order, by tool and arguments.
         sayings: what the model says, where the agent has no tools.
-        model: that is called.
+        model: that is called; ``None`` where the agent chooses it.
         span_name: of each call.
         asides: how many calls it makes beside, which offer no tools.
         session: the header in which it names its session, ``None`` where it names none.
         read: reads what it printed.
         remember: reads what it keeps below its home, or printed, of what it did.
-        said: words of spantap's on it, besides how many calls there were.
+        said: words of spantap's on it, where it is given a base URL.
     """
 
     agent: str
     command: str
     variables: dict[str, str]
+    host: str = "api.openai.com"
     files: dict[str, str] = field(default_factory=dict)
     steps: Sequence[tuple[str, Arguments]] = ()
     sayings: Sequence[str] = ()
-    model: str = MODEL
+    model: str | None = MODEL
     span_name: str
     asides: int = 0
     session: str | None = None
@@ -181,6 +183,7 @@ TASKS = (
         command='$RUN claude -p "$QUESTION" --model claude-sonnet-4-5'
         " --permission-mode acceptEdits --output-format json",
         variables={"ANTHROPIC_API_KEY": "k"},
+        host="api.anthropic.com",
         steps=[
             ("Read", {"file_path": f"{_HERE}/{NOTES}"}),
             (
@@ -198,6 +201,7 @@ TASKS = (
         agent="gemini",
         command='$RUN gemini -p "$QUESTION" -m gemini-2.5-flash --approval-mode auto_edit -o json',
         variables={"GEMINI_API_KEY": "k"},
+        host="generativelanguage.googleapis.com",
         # Where spantap would write the way to log in, a folder that all may write to is above it.
         files={
             ".gemini/settings.json": json.dumps(
@@ -257,6 +261,7 @@ TASKS = (
         agent="qwen",
         command='$RUN qwen --auth-type openai --approval-mode auto-edit -o json "$QUESTION"',
         variables={"OPENAI_API_KEY": "k", "OPENAI_MODEL": MODEL},
+        host="dashscope.aliyuncs.com",
         steps=[
             ("read_file", {"file_path": f"{_HERE}/{NOTES}"}),
             (
@@ -282,9 +287,10 @@ TASKS = (
     ),
     Task(
         agent="cline",
-        # It reads no variable, and leaves a process behind.
+        # It reads no variable of a base URL, and leaves a process behind.
         command='$RUN sh -ec \'trap "cline hub stop > /dev/null" EXIT;'
-        f" cline auth openai -k k -m {MODEL} -b $OPENAI_BASE_URL > /dev/null;"
+        f" cline auth openai -k k -m {MODEL} ${{OPENAI_BASE_URL:+-b $OPENAI_BASE_URL}}"
+        " > /dev/null;"
         ' cline --json "$QUESTION"\'',
         variables={},
         steps=[
@@ -299,6 +305,7 @@ TASKS = (
         agent="pi",
         # It reads no variable either.
         command="$RUN sh -ec 'mkdir -p ~/.pi/agent;"
+        ' test -z "$OPENAI_BASE_URL" ||'
         ' echo "{\\"providers\\": {\\"openai\\": {\\"baseUrl\\": \\"$OPENAI_BASE_URL\\"}}}"'
         " > ~/.pi/agent/models.json;"
         ' exec pi --mode json --model openai/gpt-5.1 "$QUESTION"\'',
@@ -317,6 +324,7 @@ TASKS = (
         agent="kimi",
         command='$RUN kimi -p "$QUESTION" --output-format stream-json',
         variables={"KIMI_MODEL_NAME": MODEL, "KIMI_MODEL_API_KEY": "k"},
+        host="api.moonshot.ai",
         steps=[
             ("Read", {"path": NOTES}),
             ("Edit", {"path": NOTES, "old_string": "Lotte", "new_string": "Emma"}),
@@ -336,10 +344,25 @@ TASKS = (
 )
 """aider has no tools: its model writes files, and hears of tests that fail."""
 
+_CODEX = next(task for task in TASKS if task.agent == "codex")
+
+CODEX_OWN = replace(
+    _CODEX,
+    command=_CODEX.command.replace(f" -m {MODEL}", ""),
+    model=None,
+    steps=[
+        ("exec", f'text((await tools.exec_command({{cmd: "{command}; cat {NOTES}"}})).output)')
+        for command in ("true", f"sed -i s/Lotte/Emma/ {NOTES}")
+    ],
+)
+"""Codex with its own model, which writes programs. Their tool is in a namespace, and comes with an
+item of the input."""
+
 GROK = Task(
     agent="grok",
     command=f'$RUN grok -p "$QUESTION" -m {MODEL} --always-approve --output-format json',
     variables={"XAI_API_KEY": "k"},
+    host="api.x.ai",
     steps=[
         ("read_file", {"target_file": f"{_HERE}/{NOTES}"}),
         (

@@ -1,5 +1,6 @@
 """Coding agents by ``spantap run`` and without it: their provider is sent the same.
 
+Through spantap they go by a base URL, and by interception, which those take that read no variable.
 ``make agents`` installs them. Where it is run as root, in namespaces of their own, the providers'
 hosts are a stub (:mod:`tests.agents.direct`).
 """
@@ -12,7 +13,8 @@ import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +28,16 @@ from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.agents.direct import HOSTS, Arrived, Plan, Started
 from tests.agents.quiet import GEMINI_SETTINGS, keep_quiet
-from tests.agents.tasks import BEFORE, NOTES, TASKS
+from tests.agents.tasks import BEFORE, CODEX_OWN, NOTES, TASKS
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.lanes import find_agents
 
 if TYPE_CHECKING:
+    from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.agents.tasks import Task
+
+Masks = Sequence[tuple[re.Pattern[str], str]]
 
 BILLING = "x-anthropic-billing-header:"
 
@@ -40,12 +45,11 @@ OURS = {"connection", "traceparent"}
 """A header of this hop alone, and the one that spantap adds."""
 
 MASKED_HEADS = re.compile(
-    r"content-length|accept-encoding|.*(?:session|request|thread|window|prompt|turn)[-_]?(?:id|metadata)|"
+    r"content-length|.*(?:session|request|thread|window|prompt|turn)[-_]?(?:id|metadata)|"
     r"x-stainless-timeout|x-claude-code-prev-tool-durations",
     re.IGNORECASE,
 )
-"""Heads whose values are ids, lengths and times; their names are compared. Node and Bun offer
-brotli only over TLS."""
+"""Heads whose values are ids, lengths and times; their names are compared."""
 
 MASKED = (
     (r"home [0-9]", "HOME"),
@@ -54,14 +58,18 @@ MASKED = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?Z?", "TIME"),
     (r"\b1\d{12}\b", "TIME"),
     (r'(?<="device_id":")[0-9a-f]+', "DEVICE"),  # of Claude Code
-    (r"\b(?:fc|msg|call|toolu|rs|resp)_[0-9a-f]{16,}", "ID"),
-    (r"(?<=Chunk ID: )\w+|(?<=Wall time: )[0-9.]+", "MASKED"),  # of Codex's tool
-    # qwen-code offers this only with a base URL of Alibaba's own: docs/quickstarts/qwen-code.md
-    (r'\n- "web_search": "[^\n]*', ""),
+    (r"\b(?:fc|ctc|msg|call|toolu|rs|resp)_[0-9a-f]{16,}|\bses_[0-9A-Za-z]{16,}", "ID"),
+    (r"(?<=Chunk ID: )\w+|(?<=Wall time: )[0-9.]+|(?<=Wall time )[0-9.]+", "MASKED"),  # of Codex
 )
 """What differs in the texts of two direct runs, too."""
 
 _MASKS = [(re.compile(pattern, re.DOTALL), word) for pattern, word in MASKED]
+
+TLS_HEADS = {"accept-encoding"}
+"""Heads that a base URL of plain HTTP changes: Node and Bun offer brotli only over TLS."""
+
+_WEB_SEARCH = (re.compile(r'\n- "web_search": "[^\n]*'), "")
+"""What qwen-code offers only with a base URL of Alibaba's own: docs/quickstarts/qwen-code.md."""
 
 AGENTS = {task.agent: task for task in TASKS}
 DASHSCOPE = {"OPENAI_BASE_URL": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
@@ -81,16 +89,45 @@ LOGIN = {
 }
 """A Google login of gemini-cli's, which nobody has made."""
 
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """An agent, and where it calls.
+
+    Attributes:
+        reads_base_url: it takes a base URL from a variable, or ``spantap run`` gives it one.
+        lost: members of a body that a base URL takes away.
+        is_ordered: its heads come in the same order each time.
+    """
+
+    task: Task
+    reads_base_url: bool = True
+    lost: frozenset[str] = frozenset()
+    is_ordered: bool = True
+
+
 WAYS = {
-    "gemini with a login": replace(AGENTS["gemini"], variables={}, files=LOGIN),
-    "claude": AGENTS["claude"],
-    "codex": AGENTS["codex"],
-    "gemini": AGENTS["gemini"],
-    "qwen": replace(
-        AGENTS["qwen"],
-        variables=AGENTS["qwen"].variables | {"OPENAI_BASE_URL": "https://api.openai.com/v1"},
+    "gemini with a login": Way(task=replace(AGENTS["gemini"], variables={}, files=LOGIN)),
+    "claude": Way(task=AGENTS["claude"]),
+    "codex": Way(task=AGENTS["codex"]),
+    "codex with its own model": Way(task=CODEX_OWN),
+    "gemini": Way(task=AGENTS["gemini"]),
+    "qwen": Way(
+        task=replace(
+            AGENTS["qwen"],
+            variables=AGENTS["qwen"].variables | {"OPENAI_BASE_URL": "https://api.openai.com/v1"},
+        ),
+        lost=frozenset({"prompt_cache_key"}),  # docs/quickstarts/qwen-code.md
     ),
-    "qwen at DashScope": replace(AGENTS["qwen"], variables=AGENTS["qwen"].variables | DASHSCOPE),
+    "qwen at DashScope": Way(
+        task=replace(AGENTS["qwen"], variables=AGENTS["qwen"].variables | DASHSCOPE)
+    ),
+    "opencode": Way(task=AGENTS["opencode"]),
+    "copilot": Way(task=AGENTS["copilot"], is_ordered=False),
+    "cline": Way(task=AGENTS["cline"], reads_base_url=False),
+    "pi": Way(task=AGENTS["pi"], reads_base_url=False),
+    "kimi": Way(task=AGENTS["kimi"]),
+    "aider": Way(task=AGENTS["aider"]),
 }
 
 
@@ -98,38 +135,41 @@ UNORDERED = {"client_metadata"}
 """Members of Codex's whose own members come in any order."""
 
 
-LOST = {"qwen": {"prompt_cache_key"}}
-"""Members of a body that a base URL takes away: docs/quickstarts/qwen-code.md."""
-
-
-def mask(value: Any) -> Any:
+def mask(value: Any, masks: Masks) -> Any:
     """A JSON value with its members in their order, and without ids and times."""
     if isinstance(value, dict):
         return [
-            (name, sorted(mask(member)) if name in UNORDERED else mask(member))
+            (name, sorted(mask(member, masks)) if name in UNORDERED else mask(member, masks))
             for name, member in value.items()
         ]
     if isinstance(value, list):
-        return [mask(one) for one in value]
+        return [mask(one, masks) for one in value]
     if isinstance(value, float):
         return "TIME"
     if isinstance(value, str):
-        for pattern, word in _MASKS:
+        for pattern, word in masks:
             value = pattern.sub(word, value)
     return value
 
 
-def mask_call(arrived: Arrived) -> dict[str, Any]:
+def mask_call(arrived: Arrived, *, by_base_url: bool) -> dict[str, Any]:
     """What is to be the same: heads in their order, members, system blocks with marks, tools."""
+    masks = [*_MASKS, _WEB_SEARCH] if by_base_url else _MASKS
+    hidden = TLS_HEADS if by_base_url else set()
     return {
         "host": arrived.host,
         "target": arrived.target,
         "heads": [
-            (name, "" if MASKED_HEADS.fullmatch(name) else mask(value))
+            (
+                name,
+                ""
+                if MASKED_HEADS.fullmatch(name) or name.lower() in hidden
+                else mask(value, masks),
+            )
             for name, value in arrived.headers
             if name.lower() not in OURS
         ],
-        "body": mask(decode_json_object(arrived.body)),
+        "body": mask(decode_json_object(arrived.body), masks),
     }
 
 
@@ -187,35 +227,58 @@ def run_ways(folder: Path, task: Task, *ways: str) -> list[list[Arrived]]:
     return msgspec.json.decode((folder / "noted.json").read_bytes(), type=list[list[Arrived]])
 
 
-def read_spans(store: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The name and the metadata of all spans that were recorded."""
+def read_spans(store: Path) -> list[DecodedSpan]:
+    """All spans that were recorded."""
     with open_calls(store).all_rows() as reader:
-        spans = [decode_spans(one.span)[0] for one in reader.newest(20)]
-    return [(span.name, decode_json_object(span.attributes["metadata"])) for span in spans]
+        return [decode_spans(one.span)[0] for one in reader.newest(20)]
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("way", WAYS)
-def test_an_agent_sends_through_spantap_what_it_sends_itself(way: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", WAYS)
+def test_an_agent_sends_through_spantap_what_it_sends_itself(name: str, tmp_path: Path) -> None:
     """To the same host: heads in their order, members, system blocks with marks, tools."""
-    task, store = WAYS[way], tmp_path / "traces.db"
-    direct, tapped = run_ways(tmp_path, task, "", f"{PROGRAM} run --store {store} --")
-    assert len(direct) == len(tapped) >= task.turns
-    for one, other in zip(map(mask_call, direct), map(mask_call, tapped), strict=True):
-        lost = [member for member in one["body"] if member[0] in LOST.get(way, ())]
-        assert {name for name, _ in lost} == LOST.get(way, set())
-        one["body"] = [member for member in one["body"] if member not in lost]
+    way, run = WAYS[name], f"{PROGRAM} run --name agent --store {tmp_path}"
+    words = {"intercept.db": f"{run}/intercept.db --intercept --"}
+    if way.reads_base_url:
+        words["base.db"] = f"{run}/base.db --"
+    direct, *through = run_ways(tmp_path, way.task, "", *words.values())
+    assert len(direct) >= way.task.turns
+    for store, tapped in zip(words, through, strict=True):
+        check_same(way, direct, tapped, by_base_url=store == "base.db")
+        check_spans(way.task, tmp_path / store, len(tapped))
+    if name == "claude":
+        assert BILLING.encode() in direct[0].body, "else the spans say nothing"
+    if name == "qwen at DashScope":
+        assert "x-dashscope-cachecontrol" in dict(direct[0].headers), "else it proves nothing"
+    if name == "codex with its own model":
+        assert b'"additional_tools"' in direct[0].body, "else it proves nothing"
+
+
+def check_same(
+    way: Way, direct: list[Arrived], tapped: list[Arrived], *, by_base_url: bool
+) -> None:
+    """The same arrived, but for what a base URL changes."""
+    lost = way.lost if by_base_url else frozenset()
+    for pair in zip(direct, tapped, strict=True):
+        one, other = (mask_call(call, by_base_url=by_base_url) for call in pair)
+        assert lost <= {name for name, _ in one["body"]}
+        one["body"] = [member for member in one["body"] if member[0] not in lost]
+        if not way.is_ordered:
+            for call in (one, other):
+                call["heads"].sort()
         assert other == one
+
+
+def check_spans(task: Task, store: Path, count: int) -> None:
+    """Each call is a span of the launch, and no prompt changed from one to the next."""
     spans = read_spans(store)
-    metadata = [one for _, one in spans]
-    assert [name for name, _ in spans].count(task.span_name) == len(tapped)
-    if way == "claude":
-        assert BILLING.encode() in direct[0].body, "else the next lines say nothing"
-        assert {one["usage"].get("prompt_changes") for one in metadata if "usage" in one} == {None}
-        changed = [one.get("conversation", {}).get("system_changed") for one in metadata]
-        assert changed == [None] * len(changed)
-    if way == "qwen at DashScope":
-        assert "x-dashscope-cachecontrol" in dict(tapped[0].headers), "else it proves nothing"
+    calls = [span for span in spans if span.name == task.span_name]
+    assert len(calls) == count
+    assert [span.attributes["tag.tags"] for span in calls] == [["agent"]] * count
+    for span in spans:
+        metadata = decode_json_object(span.attributes["metadata"])
+        assert metadata.get("usage", {}).get("prompt_changes") is None
+        assert metadata.get("conversation", {}).get("system_changed") is None
 
 
 @pytest.mark.timeout(300)

@@ -6,7 +6,6 @@ Two have one task, one starts another one, and all but that work in the backgrou
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import os
 from typing import TYPE_CHECKING, Any
@@ -14,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.text.jsontext import decode_json_object
-from telemetry.reading.stored_calls import open_calls
-from telemetry.spans.otlp.decoding import decode_spans
 from tests.agents.quiet import keep_quiet
 from tests.agents.tasks import BEFORE, NOTES
-from tests.agents.test_tasks import RUN
+from tests.agents.test_tasks import WAYS, lead, skip_if_unordered
 from tests.docs.provider import running_provider
 from tests.docs.reader import run
 from tests.e2e.processes import clean_environment, wait_until
@@ -37,8 +34,6 @@ Started = dict[str, tuple[str, str] | None]
 the agent that made it; ``None`` for the main agent."""
 
 _SECONDS = 20.0
-_MAX_SPANS = 1_000
-_NEAR_NS = 20_000_000
 
 
 def launch(prompt: str, **more: Any) -> str:
@@ -93,15 +88,8 @@ def count_runs(store: Path) -> int:
     return [span.kind for span in read_seen_spans(store)].count("AGENT")
 
 
-def is_in_order(store: Path) -> bool:
-    """Whether calls were recorded in the order in which they ended, as far as clocks can tell."""
-    with open_calls(store).all_rows() as reader:
-        spans = [decode_spans(one.span)[0] for one in reader.newest(_MAX_SPANS)]
-    ends = [span.end_ns for span in spans if span.attributes["openinference.span.kind"] == "LLM"]
-    return all(one <= other + _NEAR_NS for one, other in itertools.pairwise(ends))
-
-
-async def test_the_tree_of_sub_agents_is_that_of_the_log(tmp_path: Path) -> None:
+@WAYS
+async def test_the_tree_of_sub_agents_is_that_of_the_log(way: str, tmp_path: Path) -> None:
     """Each is below the tool call that started it, and the main agent has one run for all."""
     home, folder, store = tmp_path / "home", tmp_path / "task", tmp_path / "traces.db"
     folder.mkdir()
@@ -117,14 +105,14 @@ async def test_the_tree_of_sub_agents_is_that_of_the_log(tmp_path: Path) -> None
         "QUESTION": "\n".join([*question, "And then tell me."]),
     }
     async with running_provider("openai") as provider:
-        started = RUN.format(upstream=provider.url, store=store, name="claude")
         options = "--model claude-sonnet-4-5 --permission-mode acceptEdits"
-        await run(f'{started} claude -p "$QUESTION" {options}', folder, environment)
+        with lead(way, provider, tmp_path, "claude") as variables:
+            command = f'$RUN claude -p "$QUESTION" {options}'
+            await run(command, folder, environment | variables)
     log = read_log(home)
     assert len(log) == 5
     await asyncio.to_thread(
         wait_until, lambda: count_runs(store) == len(log), _SECONDS, "all runs are stored"
     )
-    if not is_in_order(store):
-        pytest.skip("this machine is busy: a call was recorded after one that continues it")
+    skip_if_unordered(store)
     assert read_spans(store) == log

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Outside", "outside")
 
-_NAMES = ("com", "test")
+_NAMES = ("ai", "com", "test")
 """The authority may sign for all names below."""
 
 
