@@ -180,7 +180,7 @@ clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK 
 	! command -v cargo || cargo install -q --debug --locked --root .intercepted --target-dir .intercepted/rust --path tests/clients/intercepted/rust
 	@touch $@
 
-intercepted: $(VENV)/.dev.stamp .quickstarts/.stamp .intercepted/node/.stamp .intercepted/bin/.stamp  ## which clients are seen by interception
+intercepted: $(VENV)/.dev.stamp .quickstarts/.stamp .intercepted/node/.stamp .intercepted/bin/.stamp  ## which clients interception opens, which distrust or bypass it
 	SPANTAP_QUICKSTARTS=1 SPANTAP_INTERCEPTED=1 $(BIN)/pytest tests/clients/intercepted -p no:xdist
 
 frameworks: $(VENV)/.dev.stamp $(FRAMEWORKS) $(NODE_FRAMEWORKS)  ## frameworks for agents, each in its own environment, and their quick starts

@@ -195,7 +195,7 @@ class Proxy:
             interception,
             server=self._server,
             relay=self._handler.relay_to,
-            dial=self._client.dial_blind,
+            dial=self._client.dial_for_tunnel,
             own_ports=self._own_ports,
         )
         await opened.open(listener or listen("interception", INTERCEPT_HOST, 0))

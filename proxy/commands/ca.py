@@ -60,11 +60,11 @@ def explain_limits(authority: Authority, hosts: Iterable[str]) -> Iterator[str]:
     now = datetime.now(UTC)
     end = f"{authority.ends_at:%Y-%m-%d}"
     if authority.ends_at <= now:
-        yield f"it ended on {end}, so all calls pass unseen"
+        yield f"it ended on {end}, so no call is recorded"
     elif authority.ends_at <= now + _SOON:
-        yield f"it ends on {end}, and then all calls pass unseen"
+        yield f"it ends on {end}, and then no call is recorded"
     if outside := tuple(host for host in sorted(hosts) if not authority.covers(host)):
-        yield f"it does not cover {name_some(outside, 'hosts')}, so calls to them pass unseen"
+        yield f"it does not cover {name_some(outside, 'hosts')}, so calls there are not recorded"
 
 
 def _show(settings: Settings) -> int:

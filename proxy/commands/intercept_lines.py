@@ -1,4 +1,4 @@
-"""What ``spantap run --intercept`` says at its end: which hosts were opened, and which were not."""
+"""What ``spantap run --intercept`` says at its end: the hosts that were opened or tunnelled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from proxy.commands.no_call import name_some
-from proxy.interception.interception import USUAL, BlindReason
+from proxy.interception.interception import USUAL, TunnelReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,11 +20,11 @@ def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
     report = ended.report
     if report.opened:
         yield f"opened: {_count(report.opened)}"
-    passed = Counter[str]()
-    for row in report.blind:
-        passed[row.host] += row.tunnel_count
-    if passed:
-        yield f"passed closed: {_count(passed)}"
+    tunnels = Counter[str]()
+    for row in report.tunnelled:
+        tunnels[row.host] += row.tunnel_count
+    if tunnels:
+        yield f"tunnelled: {_count(tunnels)}"
     yield from _describe_failures(report)
     for process in ended.staying:
         yield (
@@ -36,19 +36,19 @@ def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
 
 def _describe_failures(report: InterceptReport) -> Iterator[str]:
     """Say for which hosts there should have been calls, and why there are none."""
-    blind = {row.host: row.reason for row in report.blind if row.reason not in USUAL}
-    for host in dict.fromkeys((*report.distrusted, *blind)):
-        reason = blind.get(host)
+    unusual = {row.host: row.reason for row in report.tunnelled if row.reason not in USUAL}
+    for host in dict.fromkeys((*report.distrusted, *unusual)):
+        reason = unusual.get(host)
         failed = report.distrusted.get(host, 0)
-        if reason in (None, BlindReason.DISTRUST):
+        if reason in (None, TunnelReason.DISTRUST):
             times = "connection" if failed == 1 else "connections"
             yield (
                 f"the command did not trust the certificate for {host}: {failed} {times} failed"
-                f"{', then its calls passed unseen' if reason is not None else ''}. Leave out "
+                f"{', then it was tunnelled' if reason is not None else ''}. Leave out "
                 "--intercept for it, or see `spantap help interception`"
             )
         else:
-            yield f"calls to {host} passed unseen, because {reason}"
+            yield f"calls to {host} were not recorded, because {reason}"
 
 
 def _count(hosts: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""What ``spantap run`` is asked for, what it starts, and what both ways to see calls need."""
+"""What ``spantap run`` is asked for, what it starts, and what both ways to prepare it need."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
         flags: known tools get the flags and variables that they need.
         page: the page is opened before the command starts.
         ignores_urls: ``--upstream`` is given, so base URLs that are set already do not count.
-        intercepts: calls are seen by interception, not by base URLs.
+        intercepts: calls come by interception, not by base URLs.
         intercept_hosts: hosts that are opened besides those of the list.
     """
 
@@ -106,7 +106,7 @@ def describe_urls(
         if name not in around.implied and bases.is_elsewhere(name) and not is_ours:
             names.setdefault(url, []).append(name)
     for url, them in names.items():
-        yield f"calls of {' and '.join(them)} go on to {url}"
+        yield f"calls of {' and '.join(them)} continue to {url}"
     for name in unusable:
         if name not in around.implied:
             why = around.unusable[name]

@@ -22,9 +22,8 @@ _ANY_OTHER = (
     "`spantap help run` lists the variables"
 )
 
-
 _NOT_OBSERVED = (
-    "its requests to the opened hosts call no API that is observed: see `spantap help apis`"
+    "see `spantap help apis`; what it asked of the opened hosts is no API that is observed"
 )
 
 
@@ -34,13 +33,11 @@ class NoCall(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         program: its name.
         given: what it was given: variables, or flags.
-        hosts: hosts that it reached otherwise, where somebody has seen them.
         advice: what to try next.
     """
 
     program: str
     given: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()
     advice: str = _ANY_OTHER
 
     @classmethod
@@ -55,18 +52,14 @@ class NoCall(msgspec.Struct, frozen=True, kw_only=True):
         return cls(program=resolved.name, given=given, advice=program.advice)
 
     def after(self, report: InterceptReport) -> NoCall:
-        """Add what an interception has seen of the command."""
-        hosts = tuple(row.host for row in report.blind)
-        advice = _NOT_OBSERVED if report.opened else self.advice
-        return msgspec.structs.replace(self, hosts=hosts, advice=advice)
+        """Fit the advice to what interception has seen of the command."""
+        return msgspec.structs.replace(self, advice=_NOT_OBSERVED) if report.opened else self
 
     def describe(self) -> str:
         """Say it in one line."""
         words = "no call is recorded: none came through, or sampling left it out. "
         given = name_some(self.given, "variables") if self.given else "no variable that it reads"
         words += f"{self.program} was given {given}. "
-        if self.hosts:
-            words += f"It reached {name_some(self.hosts, 'hosts')} past spantap. "
         return f"{words}To try next: {self.advice}"
 
 

@@ -75,8 +75,8 @@ def prepare_intercepted(
         no_call=NoCall(
             program=resolved.name,
             given=("HTTPS_PROXY", "the certificates for it"),
-            advice="some programs heed no HTTPS_PROXY, or trust only their own certificates: "
-            "see `spantap help interception`",
+            advice="see `spantap help interception`: some programs heed no HTTPS_PROXY, or trust "
+            "only their own certificates",
         ),
     )
 
@@ -107,15 +107,15 @@ def _build_trust(
 
 
 def _describe(resolved: Resolved, plan: InterceptPlan, names: list[str]) -> Iterator[str]:
-    """Say what is set, and what will not be seen although it could be."""
+    """Say what is set, and which calls will not be recorded although the list has their host."""
     yield (
-        f"--intercept opens the TLS of {len(plan.hosts) - len(plan.blind)} hosts of models for "
+        f"--intercept opens the TLS of {len(plan.hosts) - len(plan.tunnelled)} hosts of models for "
         f"{resolved.name}, and sets {', '.join(names)} (`spantap help interception`)"
     )
     if plan.excluded:
         yield (
-            f"calls to {name_some(plan.excluded, 'hosts')} are not seen, because NO_PROXY names "
-            "them"
+            f"calls to {name_some(plan.excluded, 'hosts')} are not recorded, because of your "
+            "NO_PROXY"
         )
-    for host, reason in plan.blind.items():
-        yield f"calls to {host} are not seen, because {reason}"
+    for host, reason in plan.tunnelled.items():
+        yield f"calls to {host} are not recorded, because {reason}"

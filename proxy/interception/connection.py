@@ -17,7 +17,7 @@ from proxy.downstream.tls_port import HANDSHAKE_SECONDS
 from proxy.errors import encode_error
 from proxy.interception.client_hello import BadHello, NotTls, read_client_hello
 from proxy.interception.connect_head import read_connect
-from proxy.interception.interception import BlindReason, Refusal
+from proxy.interception.interception import Refusal, TunnelReason
 from proxy.interception.opened import OpenedConnection, OpenedTls
 from proxy.interception.tunnel import Tunnel
 from proxy.sockets import half_close, set_up
@@ -124,7 +124,7 @@ class InterceptConnection(asyncio.Protocol):
             self._refuse(Refusal.BAD_CONNECT, 400, "invalid_http_request", message)
         elif state.is_ours(asked):
             self._refuse(Refusal.OWN_PORT, 403, "own_port", _OWN_PORT)
-        elif (reason := state.find_blindness(asked.host, asked.port)) is not None:
+        elif (reason := state.find_tunnel_reason(asked.host, asked.port)) is not None:
             self._begin_tunnel(asked, reason)
         else:
             self._asked = asked
@@ -136,7 +136,7 @@ class InterceptConnection(asyncio.Protocol):
         try:
             hello = read_client_hello(self._data)
         except NotTls:
-            self._begin_tunnel(asked, BlindReason.NO_TLS)
+            self._begin_tunnel(asked, TunnelReason.NO_TLS)
             return
         except BadHello:
             self._refuse_tls(Refusal.BAD_HELLO, _Alert.DECODE_ERROR)
@@ -146,9 +146,9 @@ class InterceptConnection(asyncio.Protocol):
         if hello.server_name not in {None, asked.host}:
             self._refuse_tls(Refusal.SERVER_NAME, _Alert.UNRECOGNIZED_NAME)
             return
-        reason = self._state.find_blindness(asked.host, asked.port)
+        reason = self._state.find_tunnel_reason(asked.host, asked.port)
         if reason is None and hello.protocols and b"http/1.1" not in hello.protocols:
-            reason = BlindReason.HTTP2_ONLY
+            reason = TunnelReason.HTTP2_ONLY
         if reason is not None:
             self._begin_tunnel(asked, reason)
             return
@@ -160,7 +160,7 @@ class InterceptConnection(asyncio.Protocol):
 
     # Tunnels.
 
-    def _begin_tunnel(self, asked: ConnectRequest, reason: BlindReason) -> None:
+    def _begin_tunnel(self, asked: ConnectRequest, reason: TunnelReason) -> None:
         """Dial the host. Meanwhile the client is not read; dialling has its own time limit."""
         if (count := self._state.tunnel_count) >= self._state.max_tunnels:
             self._refuse(Refusal.TOO_MANY, 503, "too_many_tunnels", _TOO_MANY % count)
@@ -170,7 +170,7 @@ class InterceptConnection(asyncio.Protocol):
         self._state.tunnel_count += 1
         self._dialling = spawn(self._dial(asked, reason), name="dial for a tunnel")
 
-    async def _dial(self, asked: ConnectRequest, reason: BlindReason) -> None:
+    async def _dial(self, asked: ConnectRequest, reason: TunnelReason) -> None:
         far = None
         try:
             far = await self._state.dial(asked.host, asked.port)
@@ -187,7 +187,7 @@ class InterceptConnection(asyncio.Protocol):
         if far is not None:
             self._join(asked, reason, far)
 
-    def _join(self, asked: ConnectRequest, reason: BlindReason, far: asyncio.Transport) -> None:
+    def _join(self, asked: ConnectRequest, reason: TunnelReason, far: asyncio.Transport) -> None:
         near, state = self._transport, self._state
         leads_to_us = state.leads_to_us(far)
         if leads_to_us or near.is_closing():
@@ -200,7 +200,7 @@ class InterceptConnection(asyncio.Protocol):
         if self._asked is None:
             near.write(_CONNECTED)
             self._data = b""
-        count = state.tally.count_blind(asked.host, asked.port, reason)
+        count = state.tally.count_tunnel(asked.host, asked.port, reason)
 
         def end() -> None:
             state.tunnel_count -= 1

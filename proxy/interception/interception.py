@@ -14,7 +14,7 @@ import msgspec
 _Key = TypeVar("_Key", bound=str)
 
 
-class BlindReason(StrEnum):
+class TunnelReason(StrEnum):
     """Why a connection was tunnelled and not opened."""
 
     NOT_LISTED = "the host is not on the list"
@@ -28,7 +28,7 @@ class BlindReason(StrEnum):
     RUN_OVER = "the run is over"
 
 
-USUAL: Final = frozenset({BlindReason.NOT_LISTED, BlindReason.OTHER_PORT, BlindReason.RUN_OVER})
+USUAL: Final = frozenset({TunnelReason.NOT_LISTED, TunnelReason.OTHER_PORT, TunnelReason.RUN_OVER})
 """Reasons that need no sentence for each host: nothing was to be seen there."""
 
 
@@ -56,7 +56,7 @@ class Interception(msgspec.Struct, frozen=True, kw_only=True):
         ca_key: its key, as PEM.
         hosts: the exact names that are opened, in lower case.
         label: the label of the launch that the calls belong to; empty for none.
-        blind: hosts of the list that are tunnelled from the start, and why.
+        tunnelled: hosts of the list that are tunnelled from the start, and why.
         own_ports: host and port of spantap's other listeners. No tunnel reaches one.
     """
 
@@ -65,7 +65,7 @@ class Interception(msgspec.Struct, frozen=True, kw_only=True):
     ca_key: bytes
     hosts: frozenset[str]
     label: str = ""
-    blind: Mapping[str, BlindReason] = {}
+    tunnelled: Mapping[str, TunnelReason] = {}
     own_ports: tuple[tuple[str, int], ...] = ()
 
     def __repr__(self) -> str:
@@ -73,7 +73,7 @@ class Interception(msgspec.Struct, frozen=True, kw_only=True):
         return f"Interception({len(self.hosts)} hosts, label={self.label!r})"
 
 
-class BlindHost(msgspec.Struct, frozen=True, kw_only=True):
+class TunnelledHost(msgspec.Struct, frozen=True, kw_only=True):
     """A host that was reached by tunnels.
 
     Attributes:
@@ -83,13 +83,13 @@ class BlindHost(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     host: str
-    reason: BlindReason
+    reason: TunnelReason
     tunnel_count: int
     total_bytes: int
 
-    def plus(self, later: BlindHost) -> BlindHost:
+    def plus(self, later: TunnelledHost) -> TunnelledHost:
         """Add later tunnels to the same host."""
-        return BlindHost(
+        return TunnelledHost(
             host=self.host,
             reason=self.reason,
             tunnel_count=self.tunnel_count + later.tunnel_count,
@@ -102,25 +102,25 @@ class InterceptReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         opened: connections that were opened, by host.
-        blind: hosts that were tunnelled, once for each reason.
+        tunnelled: hosts that were tunnelled, once for each reason.
         distrusted: failed handshakes, by host, of hosts for which none ever succeeded.
         refused: connections and requests that were refused, by reason.
     """
 
     opened: dict[str, int] = {}
-    blind: tuple[BlindHost, ...] = ()
+    tunnelled: tuple[TunnelledHost, ...] = ()
     distrusted: dict[str, int] = {}
     refused: dict[Refusal, int] = {}
 
     def plus(self, later: InterceptReport) -> InterceptReport:
         """Add the report of a port that was opened again."""
-        blind = {(row.host, row.reason): row for row in self.blind}
-        for row in later.blind:
-            before = blind.get((row.host, row.reason))
-            blind[row.host, row.reason] = row if before is None else before.plus(row)
+        tunnelled = {(row.host, row.reason): row for row in self.tunnelled}
+        for row in later.tunnelled:
+            before = tunnelled.get((row.host, row.reason))
+            tunnelled[row.host, row.reason] = row if before is None else before.plus(row)
         return InterceptReport(
             opened=_add(self.opened, later.opened),
-            blind=tuple(blind.values()),
+            tunnelled=tuple(tunnelled.values()),
             distrusted=_add(self.distrusted, later.distrusted),
             refused=_add(self.refused, later.refused),
         )

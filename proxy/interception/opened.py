@@ -91,7 +91,7 @@ class OpenedConnection(DownstreamConnection):
         if named is not None and not _is_host(named, self._host):
             intercept.refuse(Refusal.HOST)
             return await downstream.answer_error(421, "misdirected_request", _OTHER_HOST)
-        if intercept.find_blindness(self._host, 443) is not None:
+        if intercept.find_tunnel_reason(self._host, 443) is not None:
             downstream.close_after_answer()
         downstream.advise = self._advise
         label = intercept.interception.label

@@ -84,7 +84,7 @@ class InterceptPort:
         """Report what was opened, tunnelled and refused so far."""
         return self._state.tally.report()
 
-    def make_blind(self) -> None:
+    def tunnel_all(self) -> None:
         """Tunnel everything from now on, because the run is over.
 
         An opened connection is closed now, or with its next answer. Programs that outlive the run

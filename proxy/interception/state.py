@@ -7,7 +7,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from proxy.interception.interception import BlindReason, Refusal
+from proxy.interception.interception import Refusal, TunnelReason
 from proxy.interception.leaf_contexts import LeafContexts
 from proxy.interception.tally import Tally
 from proxy.own_address import is_loopback, is_own_address
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from proxy.interception.interception import Interception
 
 MAX_TUNNELS = 1024
-"""How many blind tunnels may be open: a build that fetches packages has some hundred. They count
+"""How many tunnels may be open: a build that fetches packages has some hundred. They count
 against the limit of connections as well, and may take half of it at most: the rest is for calls."""
 
 _USUAL = frozenset({Refusal.NO_SECRET, Refusal.UNREACHABLE})
@@ -86,21 +86,21 @@ class InterceptState:
         """Tell whether a password is the secret, in a time that does not depend on it."""
         return password is not None and hmac.compare_digest(password, self._secret)
 
-    def find_blindness(self, host: str, port: int) -> BlindReason | None:
+    def find_tunnel_reason(self, host: str, port: int) -> TunnelReason | None:
         """Return why a host is tunnelled; ``None`` if it is opened."""
         if self.is_over:
-            return BlindReason.RUN_OVER
+            return TunnelReason.RUN_OVER
         if host not in self.interception.hosts:
-            return BlindReason.NOT_LISTED
+            return TunnelReason.NOT_LISTED
         if port != 443:
-            return BlindReason.OTHER_PORT
-        if (reason := self.interception.blind.get(host)) is not None:
+            return TunnelReason.OTHER_PORT
+        if (reason := self.interception.tunnelled.get(host)) is not None:
             return reason
         if not self.contexts.cover(host):
-            return BlindReason.NOT_COVERED
+            return TunnelReason.NOT_COVERED
         if self.contexts.have_ended():
-            return BlindReason.ENDED
-        return self.tally.find_blindness(host)
+            return TunnelReason.ENDED
+        return self.tally.find_tunnel_reason(host)
 
     def leave_alone(self, host: str) -> None:
         """Tunnel a host from now on, because it wants a client certificate.

@@ -1,9 +1,9 @@
-"""What a port has done, by host, and which hosts it leaves alone because of that.
+"""What a port has done, by host, and which hosts it tunnels because of that.
 
 A client that does not trust the certificate of the run ends the handshake, or the connection right
 after it. No single such end proves distrust: some clients drop their first connection and succeed
-with the next. So a host becomes blind after :data:`MAX_FAILURES` ends of that kind, and only if no
-connection to it has ever carried a request. A host that wants a client certificate becomes blind at
+with the next. So a host is tunnelled after :data:`MAX_FAILURES` ends of that kind, and only if no
+connection to it has ever carried a request. A host that wants a client certificate is tunnelled at
 once. Both stay so until the run is over.
 """
 
@@ -12,20 +12,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from proxy.interception.interception import BlindHost, BlindReason, InterceptReport, Refusal
+from proxy.interception.interception import InterceptReport, Refusal, TunnelledHost, TunnelReason
 
 MAX_FAILURES = 2
-"""How many connections to a host a client may end before the host becomes blind. A client that
+"""How many connections to a host a client may end before the host is tunnelled. A client that
 distrusts us pays with these."""
 
-MAX_BLIND_HOSTS = 256
+MAX_TUNNELLED_HOSTS = 256
 """How many tunnelled hosts are reported by name: a command may reach any number of them."""
 
 OTHER_HOSTS = "other hosts"
 
 
 @dataclass(slots=True, eq=False)
-class BlindCount:
+class TunnelCount:
     """The tunnels to one host."""
 
     tunnels: int = 0
@@ -40,7 +40,7 @@ class Tally:
         self._trusted: set[str] = set()
         self._failures: Counter[str] = Counter()
         self._wanting: set[str] = set()
-        self._blind: dict[tuple[str, BlindReason], BlindCount] = {}
+        self._tunnelled: dict[tuple[str, TunnelReason], TunnelCount] = {}
         self._refused: Counter[Refusal] = Counter()
 
     def note_opened(self, host: str) -> None:
@@ -64,18 +64,18 @@ class Tally:
         """Note that a host refused us because it wants a client certificate."""
         self._wanting.add(host)
 
-    def find_blindness(self, host: str) -> BlindReason | None:
-        """Return why a host is left alone because of what happened so far."""
+    def find_tunnel_reason(self, host: str) -> TunnelReason | None:
+        """Return why a host is tunnelled because of what happened so far."""
         if host in self._wanting:
-            return BlindReason.CLIENT_CERTIFICATE
-        return BlindReason.DISTRUST if self.is_distrusted(host) else None
+            return TunnelReason.CLIENT_CERTIFICATE
+        return TunnelReason.DISTRUST if self.is_distrusted(host) else None
 
-    def count_blind(self, host: str, port: int, reason: BlindReason) -> BlindCount:
+    def count_tunnel(self, host: str, port: int, reason: TunnelReason) -> TunnelCount:
         """Count a tunnel; what it carries is added to the count that this returns."""
         name = host if port == 443 else f"{host}:{port}"
-        if (name, reason) not in self._blind and len(self._blind) >= MAX_BLIND_HOSTS:
+        if (name, reason) not in self._tunnelled and len(self._tunnelled) >= MAX_TUNNELLED_HOSTS:
             name = OTHER_HOSTS
-        count = self._blind.setdefault((name, reason), BlindCount())
+        count = self._tunnelled.setdefault((name, reason), TunnelCount())
         count.tunnels += 1
         return count
 
@@ -87,14 +87,14 @@ class Tally:
         """Report what happened so far."""
         return InterceptReport(
             opened=dict(self._opened),
-            blind=tuple(
-                BlindHost(
+            tunnelled=tuple(
+                TunnelledHost(
                     host=host,
                     reason=reason,
                     tunnel_count=count.tunnels,
                     total_bytes=count.total_bytes,
                 )
-                for (host, reason), count in self._blind.items()
+                for (host, reason), count in self._tunnelled.items()
             ),
             distrusted={
                 host: count for host, count in self._failures.items() if host not in self._trusted

@@ -1,4 +1,4 @@
-"""A blind tunnel: bytes both ways, of which only the number is known."""
+"""A tunnel: bytes both ways, of which only the number is known."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proxy.splice import Splice
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from proxy.interception.tally import BlindCount
+    from proxy.interception.tally import TunnelCount
     from proxy.splice import SplicedEnd
 
 IDLE_SECONDS = 3600.0
@@ -32,7 +32,7 @@ class Tunnel(Splice):
         self,
         near: asyncio.Transport,
         far: asyncio.Transport,
-        count: BlindCount,
+        count: TunnelCount,
         on_end: Callable[[], None],
     ) -> None:
         super().__init__(near, far)

@@ -15,7 +15,7 @@ import msgspec
 from yarl import URL
 
 from proxy.interception.hosts import check_host, check_hosts, read_hosts
-from proxy.interception.interception import BlindReason, Interception
+from proxy.interception.interception import Interception, TunnelReason
 from proxy.launches.variables import find_set_urls, read_variables
 from proxy.upstream.forward_proxy import ForwardProxy
 
@@ -34,13 +34,13 @@ class InterceptPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         hosts: the names that are opened.
-        blind: those of them that are not, and why.
+        tunnelled: those of them that are not, and why.
         past: base URLs that are set and cannot be opened, by variable.
         excluded: hosts of the list that the user's ``NO_PROXY`` names.
     """
 
     hosts: frozenset[str]
-    blind: dict[str, BlindReason] = {}
+    tunnelled: dict[str, TunnelReason] = {}
     past: dict[str, str] = {}
     excluded: tuple[str, ...] = ()
 
@@ -72,7 +72,7 @@ def plan_interception(
     shown = _find_certified(program, environ) & hosts
     return InterceptPlan(
         hosts=frozenset(hosts),
-        blind=dict.fromkeys(sorted(shown), BlindReason.CLIENT_CERTIFICATE),
+        tunnelled=dict.fromkeys(sorted(shown), TunnelReason.CLIENT_CERTIFICATE),
         past=past,
         excluded=tuple(_find_excluded(environ, hosts)),
     )
@@ -89,7 +89,7 @@ def make_interception(plan: InterceptPlan, label: str) -> Interception:
         ca_key=key,
         hosts=plan.hosts,
         label=label,
-        blind=plan.blind,
+        tunnelled=plan.tunnelled,
     )
 
 

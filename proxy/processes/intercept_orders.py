@@ -23,7 +23,7 @@ class OpenIntercept(msgspec.Struct, frozen=True, kw_only=True, tag="open_interce
     interception: Interception
 
 
-class BlindIntercept(msgspec.Struct, frozen=True, tag="blind_intercept"):
+class TunnelIntercept(msgspec.Struct, frozen=True, tag="tunnel_intercept"):
     """To a worker: tunnel everything from now on, and report."""
 
     number: int
@@ -62,4 +62,4 @@ class EndedPort(msgspec.Struct, frozen=True, kw_only=True):
     staying: tuple[Staying, ...] = ()
 
 
-InterceptOrder = OpenIntercept | BlindIntercept | CloseIntercept
+InterceptOrder = OpenIntercept | TunnelIntercept | CloseIntercept

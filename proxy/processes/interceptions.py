@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.downstream.listening import listen
-from proxy.interception.interception import USUAL, BlindReason, InterceptReport
+from proxy.interception.interception import USUAL, InterceptReport, TunnelReason
 from proxy.own_address import INTERCEPT_HOST
 from proxy.processes.intercept_orders import (
-    BlindIntercept,
     CloseIntercept,
     EndedPort,
     OpenedPort,
     OpenIntercept,
+    TunnelIntercept,
 )
 from proxy.processes.staying import Staying, find_staying
 from proxy.tasks import spawn
@@ -55,7 +55,7 @@ STAY_SECONDS = 24 * 3600.0
 LOOK_SECONDS = 2.0
 """How often it is checked whether they have ended."""
 
-_LEARNT = frozenset({BlindReason.DISTRUST, BlindReason.CLIENT_CERTIFICATE})
+_LEARNT = frozenset({TunnelReason.DISTRUST, TunnelReason.CLIENT_CERTIFICATE})
 """Reasons that only clients and hosts can show."""
 
 
@@ -66,7 +66,7 @@ class _Open:
     Attributes:
         folder: for the certificates of a launch; empty if the port belongs to none.
         past: the report of the worker's earlier processes.
-        logged: hosts whose calls pass unseen, and why, as the log says.
+        logged: tunnelled hosts that the log has named, and the reason.
     """
 
     worker: Child
@@ -77,19 +77,19 @@ class _Open:
     news: InterceptNews | None = None
     restarts: int = 0
     past: InterceptReport = field(default_factory=InterceptReport)
-    logged: set[tuple[str, BlindReason]] = field(default_factory=set)
+    logged: set[tuple[str, TunnelReason]] = field(default_factory=set)
 
     @property
     def report(self) -> InterceptReport:
         return self.past if self.news is None else self.past.plus(self.news.report)
 
-    def log_unseen(self) -> None:
-        """Log once why calls to a host are not seen: no launch says it at its end."""
-        for row in self.report.blind:
+    def log_tunnelled(self) -> None:
+        """Log once why calls to a host are not recorded: no launch says it at its end."""
+        for row in self.report.tunnelled:
             said = row.host, row.reason
             if row.reason not in USUAL and said not in self.logged:
                 self.logged.add(said)
-                _log.warning("calls to %s pass unseen, because %s", *said)
+                _log.warning("calls to %s are not recorded, because %s", *said)
 
 
 class Interceptions:
@@ -163,7 +163,7 @@ class Interceptions:
     async def end(self, number: int) -> EndedPort:
         """Let everything be tunnelled, because the launch is over; close the port if none stays."""
         opened = self._open[number]
-        over = BlindIntercept(number)
+        over = TunnelIntercept(number)
         opened.worker.order(over)
         await _wait_until_over(opened)
         secret = opened.order.interception.secret
@@ -192,27 +192,27 @@ class Interceptions:
             opened.past, opened.restarts = opened.report, opened.worker.restarts
         opened.news = news
         opened.changed.set()
-        known = opened.order.interception.blind
+        known = opened.order.interception.tunnelled
         learnt = {
             row.host: row.reason
-            for row in news.report.blind
+            for row in news.report.tunnelled
             if row.reason in _LEARNT and row.host not in known
         }
         if learnt:
             interception = msgspec.structs.replace(
-                opened.order.interception, blind={**known, **learnt}
+                opened.order.interception, tunnelled={**known, **learnt}
             )
             order = msgspec.structs.replace(opened.order, interception=interception)
             opened.worker.replace_order(opened.order, order)
             opened.order = order
         if not opened.folder:
-            opened.log_unseen()
+            opened.log_tunnelled()
 
     def _close(self, opened: _Open) -> None:
         number = opened.order.number
         close = CloseIntercept(number)
         opened.worker.order(close)
-        for order in (opened.order, BlindIntercept(number), close):
+        for order in (opened.order, TunnelIntercept(number), close):
             opened.worker.replace_order(order)
         opened.listener.close()
         del self._open[number]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from proxy.processes.intercept_orders import (
-    BlindIntercept,
     CloseIntercept,
     InterceptNews,
     OpenIntercept,
+    TunnelIntercept,
 )
 from proxy.processes.open_calls import AskOpen, OpenCalls
 from proxy.processes.store_orders import CompactStore, DeleteSpans, Undone
@@ -99,7 +99,7 @@ Message = (
     | Drain
     | Cut
     | OpenIntercept
-    | BlindIntercept
+    | TunnelIntercept
     | CloseIntercept
     | InterceptNews
     | Finish

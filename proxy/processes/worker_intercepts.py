@@ -1,4 +1,4 @@
-"""The interception ports of a worker: opened, made blind and closed as the supervisor orders."""
+"""The interception ports of a worker: opened, tunnelled and closed as the supervisor orders."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from proxy.processes.intercept_orders import BlindIntercept, InterceptNews, OpenIntercept
+from proxy.processes.intercept_orders import InterceptNews, OpenIntercept, TunnelIntercept
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -47,8 +47,8 @@ class WorkerIntercepts:
         port = self._ports.get(order.number)
         if port is None:
             return
-        if isinstance(order, BlindIntercept):
-            port.make_blind()
+        if isinstance(order, TunnelIntercept):
+            port.tunnel_all()
             self._over.add(order.number)
             await self._tell(order.number, port)
             return

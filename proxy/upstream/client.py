@@ -83,7 +83,7 @@ class UpstreamClient:
             self._note_failure(request.upstream, explained)
             raise explained from error
 
-    async def dial_blind(self, host: str, port: int) -> asyncio.Transport:
+    async def dial_for_tunnel(self, host: str, port: int) -> asyncio.Transport:
         """Make a connection for a tunnel: its bytes are the client's own, mostly TLS.
 
         The caller gives the transport its protocol at once. Nothing is counted or logged.
@@ -93,7 +93,7 @@ class UpstreamClient:
         """
         proxy = self.forward_proxy.find(URL.build(scheme="https", host=host, port=port))
         origin = URL.build(scheme="http", host=host, port=port)
-        return await self._make_dialler(origin, proxy, self._tunnel_threads).dial_blind()
+        return await self._make_dialler(origin, proxy, self._tunnel_threads).dial_for_tunnel()
 
     def _make_dialler(
         self, origin: URL, proxy: URL | None, threads: Executor | None = None

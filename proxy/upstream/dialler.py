@@ -107,7 +107,7 @@ class Dialler:
         except TimeoutError as error:
             raise ConnectTimeoutError from error
 
-    async def dial_blind(self) -> asyncio.Transport:
+    async def dial_for_tunnel(self) -> asyncio.Transport:
         """Make a connection that carries somebody else's bytes, through the proxy as a tunnel.
 
         The origin's URL begins with ``http``, because whatever TLS there is is not ours. The

@@ -1,4 +1,4 @@
-"""``docs/interception.md`` says of each client in the matrix whether it is seen."""
+"""``docs/interception.md`` says on which side each client of the matrix is."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Runs:
 
     def run(self, *words: str, **variables: str) -> tuple[int, str, str]:
         """``spantap`` with these arguments, to its end."""
-        return self.end(self.start(*words, **variables))
+        return self.end(self.start(*words, stdin=subprocess.DEVNULL, **variables))
 
     def python(self, script: str, *flags: str, **variables: str) -> tuple[int, str, str]:
         """``spantap run`` of a script of Python's, after :data:`ASK`."""

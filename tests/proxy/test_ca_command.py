@@ -88,7 +88,7 @@ def test_show_names_hosts_that_the_authority_does_not_cover(
     """Until it is renewed; the secret stays, so that programs need only the new certificate."""
     kept = keep_authority(store, read_hosts())
     monkeypatch.setenv("SPANTAP_INTERCEPT_HOSTS", "llm.gateway.example")
-    said = "limit        it does not cover llm.gateway.example, so calls to them pass unseen"
+    said = "limit        it does not cover llm.gateway.example, so calls there are not recorded"
     assert said in ca()[1]
     status, out, err = ca("renew")
     assert status == 0
@@ -105,7 +105,7 @@ def test_show_names_hosts_that_the_authority_does_not_cover(
     ("valid_days", "says"),
     [
         (60, []),
-        (29, ["it ends on ...., and then all calls pass unseen"]),
+        (29, ["it ends on ...., and then no call is recorded"]),
         (0, ["it ended on ...."]),
     ],
 )

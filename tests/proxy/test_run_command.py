@@ -232,7 +232,7 @@ def test_no_proxy_is_left_after_a_kill(runs: Runs) -> None:
     runs.end(process)  # the command has its streams until its own end
 
 
-def test_a_proxy_that_runs_already_is_used_and_goes_on(runs: Runs) -> None:
+def test_a_proxy_that_runs_already_is_used_and_stays(runs: Runs) -> None:
     """With its settings, whose store it is; the calls have the run's name."""
     with serve(runs) as server:
         wait_for(server, runs)
@@ -280,7 +280,7 @@ def test_base_urls_that_are_set_are_the_upstreams(
         if server is not None:
             server.end()
     assert (status, out) == (0, "200 200\n"), err
-    assert f"spantap: calls of OPENAI_BASE_URL go on to {upstream}/a/v1" in err
+    assert f"spantap: calls of OPENAI_BASE_URL continue to {upstream}/a/v1" in err
     with open_calls(runs.store) as reader:
         assert [it.summary.outcome for it in reader.newest(9)] == ["completed"] * 2
 
@@ -308,7 +308,7 @@ def test_a_run_within_a_run_does_not_go_round(runs: Runs) -> None:
     command = (*inner.split(), ASK + "print(ask())")
     outer = runs.run("run", "--name", "outer", "--", *command)
     assert outer[:2] == (0, "200\n")
-    assert "go on to" not in outer[2]
+    assert "continue to" not in outer[2]
     assert runs.calls() == [("inner", "gpt-demo")]
 
 
@@ -322,7 +322,7 @@ def test_what_the_shell_has_of_spantap_does_not_go_round(runs: Runs) -> None:
             ["sh", "-ec", script], env=runs.environment, capture_output=True, text=True, check=True
         )
         assert done.stdout == "200\n200\n"
-        assert "go on to" not in done.stderr
+        assert "continue to" not in done.stderr
         wait_until(lambda: len(runs.calls()) == 2, 10, "two calls")
         assert runs.calls() == [("shell", "gpt-demo"), ("r", "gpt-demo")]
 

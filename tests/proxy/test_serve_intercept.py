@@ -96,7 +96,7 @@ def ask(port: int, head: str) -> bytes:
         return client.makefile("rb").readline().strip()
 
 
-def test_a_program_that_was_configured_once_goes_on_after_a_restart(programs: Programs) -> None:
+def test_a_program_that_was_configured_once_works_after_a_restart(programs: Programs) -> None:
     """The proxy has the same port, secret and authority; the calls belong to no launch."""
     with programs.serve() as server:
         wait_for(server, programs)
@@ -151,7 +151,7 @@ def test_a_worker_that_is_killed_comes_back_at_the_port(programs: Programs) -> N
         assert server.end() == 0
 
 
-def test_a_host_outside_the_authority_stays_blind_until_it_is_renewed(programs: Programs) -> None:
+def test_a_host_outside_the_authority_is_tunnelled_until_it_is_renewed(programs: Programs) -> None:
     """A line of the log names it and says what to do."""
     keep_authority(programs.store, ["api.anthropic.com", "api.openai.com"])
     host = "api.groq.com"
@@ -162,7 +162,7 @@ def test_a_host_outside_the_authority_stays_blind_until_it_is_renewed(programs: 
         assert programs.call(variables, script) == "200 200"
         programs.wait_for_calls(1)
         assert server.end() == 0
-    assert "so calls to them pass unseen; `spantap ca renew` makes another" in server.output
+    assert "so calls there are not recorded; `spantap ca renew` makes another" in server.output
     assert programs.run("ca", "renew")[0] == 0
     with programs.serve() as server:
         wait_for(server, programs)
@@ -188,7 +188,7 @@ def test_a_host_of_the_settings_is_opened(programs: Programs) -> None:
 
 
 def test_a_program_that_distrusts_us_is_named_in_the_log(programs: Programs) -> None:
-    """After two failures its calls pass, and somebody can find out why they are not seen."""
+    """After two failures its calls are tunnelled, and its user can find out why."""
     script = f"""
 for _ in range(3):
     try:
@@ -199,14 +199,14 @@ for _ in range(3):
     with programs.serve() as server:
         wait_for(server, programs)
         assert programs.call(programs.configure(), script).split() == ["failed", "failed", "200"]
-        said = "calls to api.openai.com pass unseen, because a client does not trust"
+        said = "calls to api.openai.com are not recorded, because a client does not trust"
         wait_until(lambda: said in server.output, 20, "it is logged")
         assert server.output.count(said) == 1
         assert server.end() == 0
 
 
 def test_an_authority_that_has_ended_breaks_nobody(programs: Programs) -> None:
-    """Everything passes unseen, and the log says why."""
+    """Everything is tunnelled, and the log says why."""
     keep_authority(programs.store, ["api.openai.com"])
     certificate, key = make_authority(["api.openai.com"], valid_days=0)
     ended = KeptAuthority(
@@ -219,8 +219,8 @@ def test_an_authority_that_has_ended_breaks_nobody(programs: Programs) -> None:
         assert programs.call(programs.configure(), script) == "200"
         wait_until(lambda: "is too old" in server.output, 20, "it is logged")
         assert server.end() == 0
-    assert "so all calls pass unseen; `spantap ca renew` makes another" in server.output
-    assert "api.openai.com pass unseen, because the certificate authority is" in server.output
+    assert "so no call is recorded; `spantap ca renew` makes another" in server.output
+    assert "api.openai.com are not recorded, because the certificate authority is" in server.output
     assert programs.calls() == []
 
 

@@ -45,7 +45,7 @@ def _findings(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[Fi
         yield _judge_variables(program, environ)
     yield good("run", f"`spantap run` sets {program.sets.replace('`', '')}")
     if program.hosts:
-        words = f"`spantap run --intercept` sees its calls to {', '.join(program.hosts)}"
+        words = f"`spantap run --intercept` records its calls to {', '.join(program.hosts)}"
         yield good("intercept", f"{words}, and changes nothing in them")
     if program.changes:
         yield note("base URL", program.changes, f"`spantap run` sets {program.mend}")

@@ -28,7 +28,7 @@ _HERE = Path(__file__).parent
 class Side(StrEnum):
     """What interception makes of a client."""
 
-    SEEN = "seen"
+    OPENED = "opened"
     DISTRUSTS = "distrusts"
     BYPASSES = "bypasses"
 

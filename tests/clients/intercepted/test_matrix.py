@@ -1,4 +1,4 @@
-"""Which clients are seen by interception, which distrust it, and which bypass it.
+"""Which clients interception opens, which distrust it, and which bypass it.
 
 A new version of a client that changes sides fails here. ``make intercepted`` installs and builds
 the clients that no other test needs; without it, only sides are tested, which takes seconds.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from proxy.interception.interception import BlindReason, InterceptReport, Refusal
+from proxy.interception.interception import InterceptReport, Refusal, TunnelReason
 from proxy.interception.tally import MAX_FAILURES
 from proxy.launches.trust import Gives, build_trust, read_trust
 from tests.clients.intercepted.client import LANE, Client, Side, java
@@ -124,9 +124,9 @@ class Launch:
         else:
             assert self.it.running.sink.frames == []
         report = self.it.port.report()
-        assert (list(report.opened), report.blind, report.distrusted) == ([HOST], (), {})
+        assert (list(report.opened), report.tunnelled, report.distrusted) == ([HOST], (), {})
 
-    async def fail_until_blind(
+    async def fail_until_tunnelled(
         self, client: Client, program: Program, variables: Mapping[str, str]
     ) -> str:
         """Run a client that distrusts the run as often as that fails, and once more."""
@@ -136,8 +136,8 @@ class Launch:
             await until(lambda: self.count_failures() > failures)  # noqa: B023 - called at once
             failures = self.count_failures()
         said = await self.run(program, variables)
-        [blind] = self.it.port.report().blind
-        assert (blind.host, blind.reason) == (HOST, BlindReason.DISTRUST)
+        [row] = self.it.port.report().tunnelled
+        assert (row.host, row.reason) == (HOST, TunnelReason.DISTRUST)
         assert self.it.running.sink.frames == []
         return said
 
@@ -161,14 +161,14 @@ async def test_a_client_is_on_its_side(client: Client, launch: Launch) -> None:
     """With all variables of a run."""
     program = client.find()
     match client.side:
-        case Side.SEEN:
+        case Side.OPENED:
             await launch.see(client, await launch.run(program))
         case Side.DISTRUSTS:
-            await launch.fail_until_blind(client, program, launch.variables)
+            await launch.fail_until_tunnelled(client, program, launch.variables)
         case Side.BYPASSES:
             said = await launch.run(program)
             assert any(words in said for words in UNRESOLVED), said
-            untouched = InterceptReport(opened={}, blind=(), distrusted={}, refused={})
+            untouched = InterceptReport(opened={}, tunnelled=(), distrusted={}, refused={})
             assert launch.it.port.report() == untouched
 
 
@@ -201,7 +201,7 @@ async def test_without_its_variables_a_client_fails_twice_and_then_passes(
     find_node_packages(LANE)
     program = client.find()
     given = launch.variables | {name: launch.before[name] for name in client.trusts_by}
-    assert client.says in await launch.fail_until_blind(client, program, given)
+    assert client.says in await launch.fail_until_tunnelled(client, program, given)
 
 
 async def test_java_cannot_be_given_the_secret(launch: Launch) -> None:

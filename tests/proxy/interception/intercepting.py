@@ -156,7 +156,7 @@ async def intercepting(
     hosts: tuple[str, ...] = (HOST,),
     alpn: tuple[str, ...] = (),
     own_ports: tuple[Address, ...] = (),
-    blind: Any = None,
+    tunnelled: Any = None,
     upstream_ca: bytes | None = None,
     authority: tuple[bytes, bytes] | None = None,
     **settings: Any,
@@ -169,7 +169,7 @@ async def intercepting(
         ca_key=key,
         hosts=frozenset(hosts),
         label=LABEL,
-        blind=blind or {},
+        tunnelled=tunnelled or {},
         own_ports=own_ports,
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 
-from proxy.interception.interception import BlindReason
+from proxy.interception.interception import TunnelReason
 from tests.proxy.harness import CHAT
 from tests.proxy.interception.intercepting import (
     HOST,
@@ -137,9 +137,9 @@ async def test_the_first_request_says_so_and_the_next_connection_is_tunnelled(
         for _ in range(2):
             answer = await exchange(await it.secure(tls=tls), data)
             assert (answer.status, answer.body) == (200, b"shown")
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason) == (HOST, BlindReason.CLIENT_CERTIFICATE)
-        assert blind.tunnel_count == 2
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason) == (HOST, TunnelReason.CLIENT_CERTIFICATE)
+        assert row.tunnel_count == 2
 
 
 async def test_a_host_that_only_asks_for_a_certificate_is_opened() -> None:
@@ -148,7 +148,7 @@ async def test_a_host_that_only_asks_for_a_certificate_is_opened() -> None:
         async with before(version, ssl.CERT_OPTIONAL) as it:
             answer = await exchange(await it.secure(tls=with_certificate(it)), call_bytes())
             assert (answer.status, answer.body) == (200, b"none")
-            assert it.port.report().blind == ()
+            assert it.port.report().tunnelled == ()
             await it.running.sink.wait_for()
 
 

@@ -1,4 +1,4 @@
-"""Clients that do not trust the run's certificate: what they pay, and when a host goes blind."""
+"""Clients that do not trust the run's certificate: what they pay, and when a host is tunnelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.interception import opened
-from proxy.interception.interception import BlindReason
+from proxy.interception.interception import TunnelReason
 from proxy.interception.tally import MAX_FAILURES, Tally
 from tests.proxy.interception.intercepting import HOST, client_tls, intercepting, upstream_authority
 from tests.proxy.interception.test_opened import call_bytes, exchange
@@ -58,7 +58,7 @@ def has_failed(it: Intercepted, count: int) -> bool:
 
 
 @pytest.mark.parametrize("how", ["alert", "close", "reset", "close after", "reset after"])
-async def test_two_failures_make_a_host_blind(how: str) -> None:
+async def test_after_two_failures_a_host_is_tunnelled(how: str) -> None:
     """By an alert, or the end of the connection in the handshake or right after it."""
     async with intercepting() as it:
         for number in range(1, MAX_FAILURES + 1):
@@ -69,14 +69,14 @@ async def test_two_failures_make_a_host_blind(how: str) -> None:
         assert answer.status == 200
         report = it.port.report()
         assert report.distrusted == {HOST: MAX_FAILURES}
-        [blind] = report.blind
-        assert (blind.host, blind.reason) == (HOST, BlindReason.DISTRUST)
-        # It stays blind, also for a client that would trust us.
+        [row] = report.tunnelled
+        assert (row.host, row.reason) == (HOST, TunnelReason.DISTRUST)
+        # It stays so, also for a client that would trust us.
         assert (await exchange(await it.secure(), call_bytes())).status == 200
         assert it.running.sink.frames == []
 
 
-async def test_a_host_that_was_trusted_once_never_goes_blind() -> None:
+async def test_a_host_that_was_trusted_once_stays_open() -> None:
     """Before a failure or between two: one program of a run may distrust what others trust."""
     async with intercepting() as it:
         await fail(it, "reset")
@@ -87,7 +87,7 @@ async def test_a_host_that_was_trusted_once_never_goes_blind() -> None:
         assert (await exchange(await it.secure(), call_bytes())).status == 200
         await it.running.sink.wait_for(2)
         report = it.port.report()
-        assert (report.distrusted, report.blind, report.opened) == ({}, (), {HOST: 2})
+        assert (report.distrusted, report.tunnelled, report.opened) == ({}, (), {HOST: 2})
 
 
 async def test_a_connection_that_waits_for_its_first_request_is_no_failure(
@@ -109,7 +109,7 @@ async def test_a_connection_that_we_end_is_no_failure() -> None:
     async with intercepting() as it:
         reader, writer = await it.secure()
         await until(lambda: it.port.report().opened == {HOST: 1})
-        it.port.make_blind()
+        it.port.tunnel_all()
         assert await read_to_end(reader) == b""
         writer.close()
         await until(lambda: it.running.server.connection_count == 0)

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.interception import kept_authority
 from proxy.interception.hosts import read_hosts
-from proxy.interception.interception import BlindReason
+from proxy.interception.interception import TunnelReason
 from proxy.interception.kept_authority import (
     authority_folder,
     build_interception,
@@ -224,8 +224,8 @@ async def test_a_host_that_its_authority_does_not_cover_is_tunnelled() -> None:
         hosts=(HOST, f"eu.{covered}", covered), authority=run_authority(covered)
     ) as it:
         assert (await exchange(await it.secure(), call_bytes())).status == 200
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason) == (HOST, BlindReason.NOT_COVERED)
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason) == (HOST, TunnelReason.NOT_COVERED)
         assert it.running.sink.frames == []
         for host in (f"eu.{covered}", covered):
-            assert it.port._state.find_blindness(host, 443) is None
+            assert it.port._state.find_tunnel_reason(host, 443) is None

@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.sdk.resources import Resource
 
 from proxy.interception import port
-from proxy.interception.interception import BlindReason, Refusal
+from proxy.interception.interception import Refusal, TunnelReason
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
 from telemetry.metrics.instruments import REQUESTS_UNOBSERVED
@@ -93,7 +93,7 @@ async def test_a_call_is_relayed_to_its_own_host_and_recorded() -> None:
         assert (seen.field(b"host"), seen.body) == (HOST.encode(), CHAT)
         streams[1].close()
         report = it.port.report()
-        assert (report.opened, report.blind, report.distrusted) == ({HOST: 1}, (), {})
+        assert (report.opened, report.tunnelled, report.distrusted) == ({HOST: 1}, (), {})
 
 
 async def test_a_stream_has_the_span_that_it_has_by_base_url() -> None:
@@ -358,7 +358,7 @@ async def test_after_the_run_everything_is_tunnelled() -> None:
         await exchange(kept, call_bytes(close=False))
         kept[1].write(b"POST /v1/chat/completions HTTP/1.1\r\n")
         await asyncio.sleep(0.05)
-        it.port.make_blind()
+        it.port.tunnel_all()
         assert await read_to_end(idle[0]) == b""
         idle[1].close()
         rest = call_bytes(close=False).partition(b"\r\n")[2]
@@ -369,8 +369,12 @@ async def test_after_the_run_everything_is_tunnelled() -> None:
         answer = await exchange(outside, call_bytes())
         assert (answer.status, answer.field(b"x")) == (200, None)
         outside[1].close()
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason, blind.tunnel_count) == (HOST, BlindReason.RUN_OVER, 1)
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason, row.tunnel_count) == (
+            HOST,
+            TunnelReason.RUN_OVER,
+            1,
+        )
         await it.running.sink.wait_for(2)
 
 
@@ -388,9 +392,9 @@ async def test_a_day_after_the_run_everything_ends(monkeypatch: pytest.MonkeyPat
         busy = await it.secure()
         busy[1].write(call_bytes(close=False))
         await begun.wait()
-        it.port.make_blind()
+        it.port.tunnel_all()
         await it.connect()
-        it.port.make_blind()  # again, which prolongs nothing
+        it.port.tunnel_all()  # again, which prolongs nothing
         for reader, _ in (tunnelled, busy):
             assert await read_to_end(reader) == b""
         assert (await it.running.wait_for_end()).kind is EndKind.CLIENT_GONE
@@ -410,11 +414,11 @@ async def test_two_runs_at_once_have_their_own_secrets_and_labels() -> None:
 
 async def test_a_drain_lets_an_opened_call_end() -> None:
     """As on the traffic port: no more connections, and open calls to their end."""
-    begun, goes_on = asyncio.Event(), asyncio.Event()
+    begun, may_continue = asyncio.Event(), asyncio.Event()
 
     async def answer_late(connection: Connection) -> None:
         begun.set()
-        await goes_on.wait()
+        await may_continue.wait()
         await connection.answer()
 
     async with intercepting(answer_late) as it:
@@ -425,7 +429,7 @@ async def test_a_drain_lets_an_opened_call_end() -> None:
         await asyncio.sleep(0.05)
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*it.address)
-        goes_on.set()
+        may_continue.set()
         answer = parse_answer(await read_answer(reader), reset=False)
         assert (answer.status, answer.field(b"connection")) == (200, b"close")
         writer.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proxy.interception.interception import BlindReason
+from proxy.interception.interception import TunnelReason
 from tests.proxy.harness import ANSWER, DONE, STREAM, USAGE_EVENT, Connection
 from tests.proxy.interception.intercepting import HOST, OTHER_HOST, intercepting, upstream_authority
 
@@ -66,8 +66,8 @@ async def test_curl(flags: tuple[str, ...], tmp_path: Path) -> None:
         await it.running.sink.wait_for()
         ended = await run(it, tmp_path, "curl", "-sS", *flags, f"https://{OTHER_HOST}/x")
         assert ended.stdout.encode() == ANSWER, ended.stderr
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason) == (OTHER_HOST, BlindReason.NOT_LISTED)
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason) == (OTHER_HOST, TunnelReason.NOT_LISTED)
 
 
 @curl
@@ -88,7 +88,7 @@ async def test_git_of_a_child_is_tunnelled(tmp_path: Path) -> None:
     """Git first asks which authentication the proxy wants."""
     async with intercepting() as it:
         ended = await run(it, tmp_path, "git", "ls-remote", f"https://{OTHER_HOST}/a.git")
-        assert [blind.host for blind in it.port.report().blind] == [OTHER_HOST], ended.stderr
+        assert [row.host for row in it.port.report().tunnelled] == [OTHER_HOST], ended.stderr
         assert it.upstream.requests[0].request_line.startswith(b"GET /a.git/info/refs")
 
 

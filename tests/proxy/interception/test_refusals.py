@@ -65,7 +65,7 @@ async def test_without_the_secret_nothing_is_opened_tunnelled_or_resolved(
         assert asked == []
         assert it.upstream.connections == 0
         report = it.port.report()
-        assert (report.opened, report.blind) == ({}, ())
+        assert (report.opened, report.tunnelled) == ({}, ())
         assert report.refused == {refusal: 1}
 
 

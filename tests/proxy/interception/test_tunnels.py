@@ -1,4 +1,4 @@
-"""Blind tunnels: what is carried, by which way, how it ends, and what is known of it."""
+"""Tunnels: what is carried, by which way, how it ends, and what is known of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from proxy.interception import leaf_contexts, state, tunnel
-from proxy.interception.interception import BlindReason, Refusal
+from proxy.interception.interception import Refusal, TunnelReason
 from proxy.upstream import dialler
 from proxy.upstream.client import MAX_TUNNEL_LOOKUPS
 from tests.proxy.interception.intercepting import (
@@ -54,26 +54,26 @@ async def test_a_host_that_is_not_listed_is_tunnelled() -> None:
             assert answer.status == 200
             streams[1].close()
         assert it.running.sink.frames == []
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason) == (OTHER_HOST, BlindReason.NOT_LISTED)
-        assert blind.tunnel_count == 2
-        assert blind.total_bytes > 4000
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason) == (OTHER_HOST, TunnelReason.NOT_LISTED)
+        assert row.tunnel_count == 2
+        assert row.total_bytes > 4000
         assert it.port.report().opened == {}
 
 
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (f"{HOST}:8443", BlindReason.OTHER_PORT),
-        (f"x.{HOST}:443", BlindReason.NOT_LISTED),
-        (f"x{HOST}:443", BlindReason.NOT_LISTED),
-        ("model.test:443", BlindReason.NOT_LISTED),
-        ("xn--pi-eia.model.test:443", BlindReason.NOT_LISTED),
-        ("127.0.0.2:{port}", BlindReason.NOT_LISTED),
+        (f"{HOST}:8443", TunnelReason.OTHER_PORT),
+        (f"x.{HOST}:443", TunnelReason.NOT_LISTED),
+        (f"x{HOST}:443", TunnelReason.NOT_LISTED),
+        ("model.test:443", TunnelReason.NOT_LISTED),
+        ("xn--pi-eia.model.test:443", TunnelReason.NOT_LISTED),
+        ("127.0.0.2:{port}", TunnelReason.NOT_LISTED),
     ],
 )
 async def test_what_only_resembles_a_listed_host_is_tunnelled(
-    target: str, reason: BlindReason
+    target: str, reason: TunnelReason
 ) -> None:
     """Another port, a name below or above it, punycode, an address."""
     async with intercepting() as it:
@@ -86,9 +86,9 @@ async def test_what_only_resembles_a_listed_host_is_tunnelled(
                 return
             _, writer = await it.connect(target)
         writer.close()
-        [blind] = it.port.report().blind
-        assert blind.reason is reason
-        assert blind.host == target.removesuffix(":443")
+        [row] = it.port.report().tunnelled
+        assert row.reason is reason
+        assert row.host == target.removesuffix(":443")
 
 
 @pytest.mark.parametrize("target", ["*.model.test:443", "api.model.tést:443", "a b:443", "@h:443"])
@@ -100,8 +100,7 @@ async def test_what_is_no_host_is_refused(target: str) -> None:
         assert it.upstream.connections == 0
 
 
-@pytest.mark.parametrize("listed", [(HOST,), ()])
-async def test_a_client_of_http_2_alone_is_tunnelled(listed: tuple[str, ...]) -> None:
+async def test_a_client_of_http_2_alone_is_tunnelled() -> None:
     """Its first message says so, and it gets the host's own handshake."""
     async with intercepting(alpn=("h2", "http/1.1")) as it:
         _, writer = await it.secure(tls=it.trust("h2"))
@@ -109,8 +108,8 @@ async def test_a_client_of_http_2_alone_is_tunnelled(listed: tuple[str, ...]) ->
         issuer = dict(x[0] for x in writer.get_extra_info("peercert")["issuer"])
         assert issuer["organizationName"] == "spantap"
         writer.close()
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason) == (HOST, BlindReason.HTTP2_ONLY)
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason) == (HOST, TunnelReason.HTTP2_ONLY)
         _, writer = await it.secure(tls=it.trust("h2", "http/1.1"))
         assert writer.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
         writer.close()
@@ -118,11 +117,11 @@ async def test_a_client_of_http_2_alone_is_tunnelled(listed: tuple[str, ...]) ->
 
 
 async def test_a_host_with_a_client_certificate_is_tunnelled() -> None:
-    """Whatever the caller names as blind from the start."""
-    async with intercepting(blind={HOST: BlindReason.CLIENT_CERTIFICATE}) as it:
+    """From the start, if the caller says so."""
+    async with intercepting(tunnelled={HOST: TunnelReason.CLIENT_CERTIFICATE}) as it:
         assert (await exchange(await it.secure(), call_bytes())).status == 200
-        [blind] = it.port.report().blind
-        assert blind.reason is BlindReason.CLIENT_CERTIFICATE
+        [row] = it.port.report().tunnelled
+        assert row.reason is TunnelReason.CLIENT_CERTIFICATE
         assert it.running.sink.frames == []
 
 
@@ -138,8 +137,8 @@ async def test_when_the_authority_ends_all_hosts_are_tunnelled(
         answer = await exchange(streams, call_bytes(close=False))
         assert answer.field(b"connection") == b"close"
         assert (await exchange(await it.secure(), call_bytes())).status == 200
-        [blind] = it.port.report().blind
-        assert (blind.host, blind.reason) == (HOST, BlindReason.ENDED)
+        [row] = it.port.report().tunnelled
+        assert (row.host, row.reason) == (HOST, TunnelReason.ENDED)
         assert len(it.port.report().opened) == 1
 
 
@@ -156,8 +155,8 @@ async def test_a_listed_host_without_tls_is_tunnelled() -> None:
             writer.write(b"GET /")
             assert await reader.readexactly(5) == b"GET /"
             writer.close()
-        [blind] = it.port.report().blind
-        assert blind.reason is BlindReason.NO_TLS
+        [row] = it.port.report().tunnelled
+        assert row.reason is TunnelReason.NO_TLS
 
 
 async def test_a_tunnel_carries_one_direction_after_the_other_has_ended() -> None:
@@ -176,8 +175,8 @@ async def test_a_tunnel_carries_one_direction_after_the_other_has_ended() -> Non
         assert await read_with_end(reader) == (b"got 100000", False)
         writer.close()
         await until(lambda: it.running.server.connection_count == 0)
-        [blind] = it.port.report().blind
-        assert blind.total_bytes == 100_000 + len(b"got 100000")
+        [row] = it.port.report().tunnelled
+        assert row.total_bytes == 100_000 + len(b"got 100000")
 
 
 async def test_the_end_of_the_host_is_passed_on_while_the_client_sends() -> None:
@@ -227,7 +226,7 @@ async def test_a_slow_side_holds_the_other_back(slow: str) -> None:
     """A tunnel buffers no more than a few reads, however much is sent."""
     size = 64 << 20
     written = 0
-    goes_on = asyncio.Event()
+    may_continue = asyncio.Event()
 
     async def pour(writer: asyncio.StreamWriter) -> None:
         nonlocal written
@@ -239,7 +238,7 @@ async def test_a_slow_side_holds_the_other_back(slow: str) -> None:
         writer.write_eof()
 
     async def drink(reader: asyncio.StreamReader) -> int:
-        await goes_on.wait()
+        await may_continue.wait()
         count = 0
         while data := await reader.read(1 << 20):
             count += len(data)
@@ -261,7 +260,7 @@ async def test_a_slow_side_holds_the_other_back(slow: str) -> None:
             before = written
             await asyncio.sleep(0.3)
         assert written < 24 << 20  # most of that is the kernel's
-        goes_on.set()
+        may_continue.set()
         if slow == "client":
             assert await drink(reader) == size
         else:
@@ -536,11 +535,11 @@ async def test_tls_that_begins_with_something_else_is_refused() -> None:
 
 async def test_names_past_the_limit_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     """A command may reach any number of hosts."""
-    monkeypatch.setattr("proxy.interception.tally.MAX_BLIND_HOSTS", 2)
+    monkeypatch.setattr("proxy.interception.tally.MAX_TUNNELLED_HOSTS", 2)
     async with intercepting() as it:
         with all_names_lead_to(it.upstream.address):
             for number in range(5):
                 _, writer = await it.connect(f"h{number}.test:443")
                 writer.close()
-        counts = {blind.host: blind.tunnel_count for blind in it.port.report().blind}
+        counts = {row.host: row.tunnel_count for row in it.port.report().tunnelled}
         assert counts == {"h0.test": 1, "h1.test": 1, "other hosts": 3}

@@ -1,4 +1,4 @@
-"""What a launch opens, which base URLs need the proxy nevertheless, and what is not seen."""
+"""What a launch opens, which base URLs need the proxy nevertheless, and what is tunnelled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from proxy.interception.hosts import read_hosts
-from proxy.interception.interception import BlindReason
+from proxy.interception.interception import TunnelReason
 from proxy.launches.bases import Bases
 from proxy.launches.environment import look_around
 from proxy.launches.intercepting import fit_past, make_interception, plan_interception
@@ -73,15 +73,15 @@ def test_a_signed_base_url_is_opened() -> None:
     assert found.past == {}
 
 
-def test_hosts_to_which_a_program_shows_a_certificate_are_blind() -> None:
+def test_hosts_to_which_a_program_shows_a_certificate_are_tunnelled() -> None:
     """The provider's, and those of its base URLs."""
     claude = read_programs()["claude"]
     shown = {"CLAUDE_CODE_CLIENT_CERT": "c.pem", "ANTHROPIC_BASE_URL": "https://gateway.corp.test"}
-    assert plan(shown, program=claude).blind == {
-        "api.anthropic.com": BlindReason.CLIENT_CERTIFICATE,
-        "gateway.corp.test": BlindReason.CLIENT_CERTIFICATE,
+    assert plan(shown, program=claude).tunnelled == {
+        "api.anthropic.com": TunnelReason.CLIENT_CERTIFICATE,
+        "gateway.corp.test": TunnelReason.CLIENT_CERTIFICATE,
     }
-    assert plan(program=claude).blind == {}
+    assert plan(program=claude).tunnelled == {}
 
 
 @pytest.mark.parametrize(
