@@ -33,6 +33,7 @@ HOSTS = (
     *("api.anthropic.com", "api.openai.com", "dashscope.aliyuncs.com", "api.moonshot.ai"),
     *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "api.x.ai"),
     *("oauth2.googleapis.com", "www.googleapis.com", "chatgpt.com"),
+    *("api.github.com", "api.individual.githubcopilot.com"),
 )
 
 LOGIN: dict[str, JsonObject] = {
@@ -46,8 +47,30 @@ LOGIN: dict[str, JsonObject] = {
     "/v1internal:retrieveUserQuota": {},
     "/v1internal:fetchAdminControls": {},
     "/v1internal:recordCodeAssistMetrics": {},
+    "/copilot_internal/user": {
+        "login": "somebody",
+        "copilot_plan": "individual",
+        "chat_enabled": True,
+        "endpoints": {"api": "https://api.individual.githubcopilot.com"},
+    },
+    "/models": {
+        "data": [
+            {
+                "id": "gpt-5.1",
+                "name": "gpt-5.1",
+                "vendor": "OpenAI",
+                "model_picker_enabled": True,
+                "supported_endpoints": ["/responses"],
+                "capabilities": {
+                    "type": "chat",
+                    "limits": {"max_prompt_tokens": 100_000, "max_output_tokens": 16_000},
+                    "supports": {"tool_calls": True, "streaming": True},
+                },
+            }
+        ]
+    },
 }
-"""Answers, by path, of which a Google login consists."""
+"""Answers, by path, of which a Google login and a subscription of Copilot consist."""
 
 COMMAND_SECONDS = 90.0
 

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
     from tests.agents.histories import History
 
-__all__ = ("AFTER", "BEFORE", "CODEX_OWN", "GROK", "NOTES", "TASKS", "Report", "Task")
+__all__ = ("AFTER", "BEFORE", "CODEX_OWN", "GROK", "HERE", "NOTES", "TASKS", "Report", "Task")
 
 NOTES = "notes.txt"
 BEFORE, AFTER = "The boat is called Lotte.\n", "The boat is called Emma.\n"
 
-_HERE = "FOLDER"
+HERE = "FOLDER"
 """In arguments: the folder of the task, of which some tools want the whole path."""
 
 _PATCH = f"""*** Begin Patch
@@ -114,7 +114,7 @@ class Task:
     def calls(self, folder: Path) -> list[tuple[str, Arguments]]:
         """The calls, in the task's folder."""
         return [
-            (tool, decode_json(json.dumps(arguments).replace(_HERE, str(folder))))
+            (tool, decode_json(json.dumps(arguments).replace(HERE, str(folder))))
             for tool, arguments in self.steps
         ]
 
@@ -185,10 +185,10 @@ TASKS = (
         variables={"ANTHROPIC_API_KEY": "k"},
         host="api.anthropic.com",
         steps=[
-            ("Read", {"file_path": f"{_HERE}/{NOTES}"}),
+            ("Read", {"file_path": f"{HERE}/{NOTES}"}),
             (
                 "Edit",
-                {"file_path": f"{_HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
+                {"file_path": f"{HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
             ),
         ],
         model="claude-sonnet-4-5",
@@ -213,7 +213,7 @@ TASKS = (
             (
                 "replace",
                 {
-                    "file_path": f"{_HERE}/{NOTES}",
+                    "file_path": f"{HERE}/{NOTES}",
                     "instruction": "Rename her.",
                     "old_string": "Lotte",
                     "new_string": "Emma",
@@ -247,7 +247,7 @@ TASKS = (
         command='printf %s "$QUESTION" | $RUN opencode run --format json -m openai/gpt-5.1',
         variables={"OPENAI_API_KEY": "k"},
         steps=[
-            ("read", {"filePath": f"{_HERE}/{NOTES}"}),
+            ("read", {"filePath": f"{HERE}/{NOTES}"}),
             ("apply_patch", {"patchText": _PATCH}),
         ],
         model="gpt-5.1",
@@ -263,10 +263,10 @@ TASKS = (
         variables={"OPENAI_API_KEY": "k", "OPENAI_MODEL": MODEL},
         host="dashscope.aliyuncs.com",
         steps=[
-            ("read_file", {"file_path": f"{_HERE}/{NOTES}"}),
+            ("read_file", {"file_path": f"{HERE}/{NOTES}"}),
             (
                 "edit",
-                {"file_path": f"{_HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
+                {"file_path": f"{HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
             ),
         ],
         span_name="ChatCompletion",
@@ -281,7 +281,7 @@ TASKS = (
             "COPILOT_PROVIDER_API_KEY": "k",
             "COPILOT_MODEL": MODEL,
         },
-        steps=[("view", {"path": f"{_HERE}/{NOTES}"}), ("apply_patch", _PATCH)],
+        steps=[("view", {"path": f"{HERE}/{NOTES}"}), ("apply_patch", _PATCH)],
         span_name="ChatCompletion",
         remember=read_copilot,
     ),
@@ -294,7 +294,7 @@ TASKS = (
         ' cline --json "$QUESTION"\'',
         variables={},
         steps=[
-            ("read_files", {"files": [{"path": f"{_HERE}/{NOTES}"}]}),
+            ("read_files", {"files": [{"path": f"{HERE}/{NOTES}"}]}),
             ("apply_patch", {"input": _PATCH}),
         ],
         span_name="ChatCompletion",
@@ -364,10 +364,10 @@ GROK = Task(
     variables={"XAI_API_KEY": "k"},
     host="api.x.ai",
     steps=[
-        ("read_file", {"target_file": f"{_HERE}/{NOTES}"}),
+        ("read_file", {"target_file": f"{HERE}/{NOTES}"}),
         (
             "search_replace",
-            {"file_path": f"{_HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
+            {"file_path": f"{HERE}/{NOTES}", "old_string": "Lotte", "new_string": "Emma"},
         ),
     ],
     span_name="ChatCompletion",

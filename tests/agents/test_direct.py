@@ -28,7 +28,7 @@ from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.agents.direct import HOSTS, Arrived, Plan, Started
 from tests.agents.quiet import GEMINI_SETTINGS, keep_quiet
-from tests.agents.tasks import BEFORE, CODEX_OWN, NOTES, TASKS
+from tests.agents.tasks import BEFORE, CODEX_OWN, HERE, NOTES, TASKS
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.lanes import find_agents
@@ -90,6 +90,22 @@ LOGIN = {
 """A Google login of gemini-cli's, which nobody has made."""
 
 
+SUBSCRIBED = replace(
+    AGENTS["copilot"],
+    command=AGENTS["copilot"].command + " --model gpt-5.1",
+    variables={"COPILOT_GITHUB_TOKEN": f"gho_{'a' * 36}", "COPILOT_OFFLINE": ""},
+    steps=[
+        AGENTS["copilot"].steps[0],
+        (
+            "edit",
+            {"path": f"{HERE}/{NOTES}", "old_str": "Lotte", "new_str": "Emma"},
+        ),
+    ],
+    span_name="Response",
+)
+"""Copilot with a subscription, which nobody has."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Way:
     """An agent, and where it calls.
@@ -124,6 +140,7 @@ WAYS = {
     ),
     "opencode": Way(task=AGENTS["opencode"]),
     "copilot": Way(task=AGENTS["copilot"], is_ordered=False),
+    "copilot with a subscription": Way(task=SUBSCRIBED, reads_base_url=False, is_ordered=False),
     "cline": Way(task=AGENTS["cline"], reads_base_url=False),
     "pi": Way(task=AGENTS["pi"], reads_base_url=False),
     "kimi": Way(task=AGENTS["kimi"]),
