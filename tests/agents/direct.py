@@ -47,6 +47,18 @@ LOGIN: dict[str, JsonObject] = {
     "/v1internal:retrieveUserQuota": {},
     "/v1internal:fetchAdminControls": {},
     "/v1internal:recordCodeAssistMetrics": {},
+    "/backend-api/wham/accounts/check": {
+        "accounts": [
+            {
+                "id": "account-1",
+                "structure": "personal",
+                "plan_type": "plus",
+                "is_deactivated": False,
+                "workspace_backend_origin": "https://chatgpt.com",
+                "account_routing_override": "us",
+            }
+        ]
+    },
     "/copilot_internal/user": {
         "login": "somebody",
         "copilot_plan": "individual",
@@ -70,7 +82,7 @@ LOGIN: dict[str, JsonObject] = {
         ]
     },
 }
-"""Answers, by path, of which a Google login and a subscription of Copilot consist."""
+"""Answers, by path, to logins with Google and ChatGPT, and to a subscription of Copilot."""
 
 COMMAND_SECONDS = 90.0
 

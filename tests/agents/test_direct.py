@@ -13,8 +13,10 @@ import re
 import shutil
 import subprocess
 import sys
+from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +29,14 @@ from proxy.demo.script import MODEL
 from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.agents.direct import HOSTS, Arrived, Plan, Started
-from tests.agents.quiet import GEMINI_SETTINGS, keep_quiet
+from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS, keep_quiet
 from tests.agents.tasks import BEFORE, CODEX_OWN, HERE, NOTES, TASKS
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.lanes import find_agents
 
 if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
     from telemetry.spans.otlp.decoding import DecodedSpan
     from tests.agents.tasks import Task
 
@@ -90,6 +93,46 @@ LOGIN = {
 """A Google login of gemini-cli's, which nobody has made."""
 
 
+def _write_token(claims: JsonObject) -> str:
+    """A token that is not signed, of the form that Codex reads."""
+    parts = [json.dumps(part).encode() for part in ({"alg": "none"}, claims)]
+    return ".".join(urlsafe_b64encode(part).rstrip(b"=").decode() for part in (*parts, b"none"))
+
+
+_CHATGPT = _write_token(
+    {
+        "exp": 4_000_000_000,
+        "https://api.openai.com/auth": {
+            "chatgpt_account_id": "account-1",
+            "chatgpt_plan_type": "plus",
+        },
+    }
+)
+
+CODEX_LOGIN = replace(
+    AGENTS["codex"],
+    variables={},
+    files={
+        # The stub reads no zstd, in which Codex sends bodies after a login.
+        ".codex/config.toml": CODEX_SETTINGS.replace(
+            "[features]", "[features]\nenable_request_compression = false"
+        ),
+        ".codex/auth.json": json.dumps(
+            {
+                "auth_mode": "chatgpt",
+                "tokens": {
+                    "id_token": _CHATGPT,
+                    "access_token": _CHATGPT,
+                    "refresh_token": "canary",
+                    "account_id": "account-1",
+                },
+                "last_refresh": datetime.now(UTC).isoformat(),
+            }
+        ),
+    },
+)
+"""Codex with a ChatGPT login, which nobody has made."""
+
 SUBSCRIBED = replace(
     AGENTS["copilot"],
     command=AGENTS["copilot"].command + " --model gpt-5.1",
@@ -112,7 +155,7 @@ class Way:
 
     Attributes:
         reads_base_url: it takes a base URL from a variable, or ``spantap run`` gives it one.
-        lost: members of a body that a base URL takes away.
+        lost: members of a body and heads that a base URL takes away.
         is_ordered: its heads come in the same order each time.
     """
 
@@ -127,6 +170,10 @@ WAYS = {
     "claude": Way(task=AGENTS["claude"]),
     "codex": Way(task=AGENTS["codex"]),
     "codex with its own model": Way(task=CODEX_OWN),
+    "codex with a login": Way(
+        task=CODEX_LOGIN,
+        lost=frozenset({"x-openai-account-routing-override"}),  # docs/quickstarts/codex.md
+    ),
     "gemini": Way(task=AGENTS["gemini"]),
     "qwen": Way(
         task=replace(
@@ -278,8 +325,9 @@ def check_same(
     lost = way.lost if by_base_url else frozenset()
     for pair in zip(direct, tapped, strict=True):
         one, other = (mask_call(call, by_base_url=by_base_url) for call in pair)
-        assert lost <= {name for name, _ in one["body"]}
-        one["body"] = [member for member in one["body"] if member[0] not in lost]
+        assert lost <= {name for name, _ in (*one["body"], *one["heads"])}
+        for part in ("body", "heads"):
+            one[part] = [member for member in one[part] if member[0] not in lost]
         if not way.is_ordered:
             for call in (one, other):
                 call["heads"].sort()
