@@ -1,8 +1,9 @@
 """Compression of messages (permessage-deflate, RFC 7692): what was agreed on, and the inflater.
 
 With a kept context the messages of one direction are one deflate stream, so an inflater has to see
-every byte. Its state between two messages is the window, the last 32 KiB of text. Window bits need
-no attention: an inflater with the largest window reads what was compressed with any other.
+every byte. Its state between two messages is the window, the last 32 KiB of text. An inflater with
+the largest window reads what was compressed with any other, and one that keeps its context reads
+messages without: only the window need not be kept for these.
 """
 
 from __future__ import annotations
@@ -96,8 +97,7 @@ class Inflater:
         """
         if is_end:
             data += _TAIL
-        is_full = False  # more text may be ready although all bytes are read
-        while data or is_full:
+        while data:
             try:
                 piece = self._decompressor.decompress(data, PIECE_BYTES)
             except zlib.error as error:
@@ -105,10 +105,9 @@ class Inflater:
             if piece:
                 _extend(self._recent, piece)
                 yield piece
-            is_full = len(piece) == PIECE_BYTES
             data = self._decompressor.unconsumed_tail
             if self._decompressor.eof:
-                data, is_full = self._decompressor.unused_data, False
+                data = self._decompressor.unused_data
                 self._reopen()
         if is_end:
             self._end_message()
@@ -121,8 +120,6 @@ class Inflater:
         if self._keeps_context:
             _extend(self._window, self._recent)
             del self._window[:-WINDOW_BYTES]
-        else:
-            self._decompressor = _open(b"")
         self._recent.clear()
 
 
@@ -133,7 +130,7 @@ def _open(window: bytes) -> zlib._Decompress:
 
 
 def _extend(window: bytearray, text: bytes | bytearray) -> None:
-    """Add text to a window, and forget what is too far back; twice the window may be kept."""
-    window += text[-WINDOW_BYTES:]
+    """Add text to a window; what is too far back is forgotten when that is twice the window."""
+    window += text
     if len(window) > 2 * WINDOW_BYTES:
         del window[:-WINDOW_BYTES]

@@ -54,6 +54,14 @@ def test_a_huge_frame_is_counted_and_cut(from_client: bool) -> None:
     assert peak < PEAK
 
 
+def test_a_huge_read_is_not_copied_as_a_whole() -> None:
+    """Whoever replays a connection may have all of it."""
+    data = write_frame(2, bytes(20 * 1024 * 1024))
+    seen, peak = follow(MessageParser(from_client=False), [data])
+    assert seen == [(MAX_MESSAGE_BYTES, 20 * 1024 * 1024)]
+    assert peak < PEAK
+
+
 def bomb(keeps_context: bool) -> bytes:
     """Compress 100 MB of one byte, and then a message that begins with what came before."""
     deflate = Deflate(server_keeps_context=keeps_context)

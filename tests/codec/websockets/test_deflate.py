@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import zlib
+from functools import partial
+
 import pytest
 from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
 from websockets.headers import parse_extension
 
-from codec.websockets.deflate import PIECE_BYTES, Deflate, Inflater, read_deflate
+from codec.websockets.deflate import PIECE_BYTES, WINDOW_BYTES, Deflate, Inflater, read_deflate
 from codec.websockets.parser import MessageKind
 from tests.codec.websockets.frames import Direction, Part
 
@@ -54,3 +58,25 @@ def test_pieces_have_a_limit() -> None:
         pieces = [*inflater.inflate(payload, is_end=True)]
         assert max(map(len, pieces)) <= PIECE_BYTES
         assert b"".join(pieces) == part.data
+
+
+def finish(text: bytes, before: bytes) -> bytes:
+    """Compress a text that refers to what is before it, in a block that is called the last one."""
+    window = before[-WINDOW_BYTES:]
+    raw = partial(zlib.compressobj, 9, zlib.DEFLATED, -15)
+    packer = raw(zdict=window) if window else raw()
+    return packer.compress(text) + packer.flush()
+
+
+def test_text_behind_a_last_block_refers_to_text_before_it() -> None:
+    """Within a message, and in the next one (RFC 7692, 7.2.3.4)."""
+    noise = random.Random(1)
+    first, more = noise.randbytes(3 * WINDOW_BYTES), noise.randbytes(WINDOW_BYTES // 2)
+    second = first[300 - WINDOW_BYTES :][:1_000] + more
+    third = second[500:]
+    inflater = Inflater(keeps_context=True)
+    blocks = finish(first, b"") + finish(second, first)
+    assert b"".join(inflater.inflate(blocks + b"\0", is_end=True)) == first + second
+    block = finish(third, first + second)
+    assert len(block) < 1_000
+    assert b"".join(inflater.inflate(block + b"\0", is_end=True)) == third

@@ -9,7 +9,7 @@ from websockets.protocol import OPEN, Protocol, Side
 
 from codec.errors import MalformedWebSocket
 from codec.websockets.deflate import Deflate
-from codec.websockets.parser import MessageKind, MessageParser
+from codec.websockets.parser import MessageKind, MessageParser, ParserState
 from tests.codec.websockets.frames import (
     Direction,
     Part,
@@ -107,6 +107,17 @@ def test_the_state_is_that_of_the_last_whole_message() -> None:
     assert parser.state == state
     again = parse(open_parser(direction, state=state), [half])
     assert [message.data for message in again] == [b"p", b"Hello again"]
+    parse(parser, [half[-2:]])
+    assert (parser.state.offset, parser.state.window) == (len(whole + half), b"HelloHello again")
+
+
+def test_without_a_context_the_state_is_an_offset() -> None:
+    """The next message refers to nothing before it."""
+    deflate = Deflate(server_keeps_context=False)
+    data = Direction(deflate=deflate).write(Part(TEXT, b"Hello"))
+    parser = MessageParser(from_client=False, deflate=deflate)
+    assert len(parse(parser, [data])) == 1
+    assert parser.state == ParserState(offset=len(data))
 
 
 @pytest.mark.parametrize(
