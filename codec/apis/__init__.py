@@ -10,6 +10,8 @@ an API play answers, and :mod:`codec.apis.faults` how OpenAI writes errors.
 
 Doors: ``api``, ``faults``, ``player``, ``table``.
 
+:mod:`codec.apis.session` says how the calls of a WebSocket are read.
+
 APIs share these modules
     :class:`~codec.apis.api.NoStream` is the stream of an API that has none,
     :mod:`~codec.apis.claude_code` reads what Claude Code says of its session. Of the players,

@@ -18,11 +18,14 @@ from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
 from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
+from codec.apis.responses.session import ResponseSession
 from codec.apis.speech.route import SPEECH
 from codec.apis.transcriptions.route import TRANSCRIPTIONS, TRANSLATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from codec.apis.session import OpenSession
 
 __all__ = (
     "APIS",
@@ -30,6 +33,7 @@ __all__ = (
     "ENCLOSED_REQUESTS",
     "GIVE_NO_REASON",
     "OBSERVED",
+    "SESSIONS",
     "TOOL_LISTS",
     "calls_model_unobserved",
     "find_api",
@@ -43,6 +47,9 @@ APIS: Final = (
     *map(CODE_ASSIST.enclose, (GEMINI, GEMINI_STREAM, GEMINI_COUNT)),
 )
 """All APIs. If a path may end with the ends of two APIs, the longer end comes first."""
+
+SESSIONS: Final[Mapping[str, OpenSession]] = {RESPONSES.name: ResponseSession}
+"""By the name of an API, how a WebSocket is read whose messages carry calls of it."""
 
 COUNTS: Final = frozenset(api.name for api in APIS if api.span_name == COUNT_TOKENS.span_name)
 """Names of the APIs that only count, and call no model."""

@@ -5,5 +5,8 @@ A request is a :class:`~codec.apis.responses.asked.ResponseRequest`, an answer a
 messages of both. :mod:`~codec.apis.responses.stream` joins events by
 :mod:`~codec.apis.responses.fold`, and takes the quick way where an event is one more word.
 
-Doors: ``route``.
+A WebSocket carries many calls: a :class:`~codec.apis.responses.session.ResponseSession` finds them
+in its messages, and each is read by the same fold.
+
+Doors: ``route``, ``session``.
 """

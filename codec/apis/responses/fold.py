@@ -107,6 +107,11 @@ class ResponseFold(TextFold):
         self._number = 0  # of the present response in the stream
         self._reset()
 
+    @property
+    def item_count(self) -> int:
+        """How many items streamed before the end."""
+        return len(self._items)
+
     def _reset(self) -> None:
         """Forget the response before: another one begins."""
         self.is_complete = self.has_shared_indexes = False

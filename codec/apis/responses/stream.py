@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from codec.text.sse import ServerSentEvent
     from codec.text_fold import OpenText
 
-__all__ = ("MAX_EVENT_BYTES", "ResponseStream", "read_delta", "read_run")
+__all__ = ("MAX_EVENT_BYTES", "MessageStream", "ResponseStream", "read_delta", "read_run")
 
 _Index = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -75,6 +75,8 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
     ]
     return pieces if len(pieces) == len(lines) else []
 
+
+_WITHOUT_LINE_ENDS = bytes.maketrans(b"\r\n", b"  ")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event without its images: the last one repeats the whole answer."""
@@ -128,3 +130,27 @@ class ResponseStream(DeltaReader[ResponseFold]):
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         self.chunk_count += self._fold.feed(value, event.event)
+
+
+class MessageStream(ResponseStream):
+    """Reads the events of one response that come as messages, one in each."""
+
+    __slots__ = ()
+
+    @property
+    def item_count(self) -> int:
+        """How many items the response has so far."""
+        return self._fold.item_count
+
+    def feed_message(self, text: bytes) -> None:
+        """Feed an event; outside of its strings, line ends are white space."""
+        self.feed(b"data: " + text.translate(_WITHOUT_LINE_ENDS) + b"\n\n")
+
+    def feed_cut(self, kind: str) -> None:
+        """Feed the type of an event that is too large to be read."""
+        self.chunk_count += self._fold.feed({"type": kind})
+        self._fold.note("observer_limit")
+
+    def reserve(self, size_bytes: int) -> bool:
+        """Reserve bytes in the room of the answer, or return false if they do not fit."""
+        return self._fold.budget.reserve(size_bytes)

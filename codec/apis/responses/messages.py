@@ -1,0 +1,102 @@
+"""The messages of a Responses session, as far as they say which response they are about."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from codec.members import object_of, text_of
+from codec.text.jsontext import decode_json
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MessageHead", "ResponseHead", "decode_object", "glimpse", "items_of", "read_head")
+
+
+class ResponseHead(msgspec.Struct, frozen=True, gc=False):
+    """The response that an event begins, or describes."""
+
+    id: str | None = None
+    previous_response_id: str | None = None
+
+
+class MessageHead(msgspec.Struct, frozen=True, gc=False):
+    """What every message says of itself."""
+
+    type: str = ""
+    stream_id: str | None = None
+    response: ResponseHead | None = None
+
+
+_decode_head = msgspec.json.Decoder(MessageHead).decode
+
+_TYPE: Final = re.compile(rb'"type"\s{0,9}:\s{0,9}"(response\.[\w.]{1,99}|error)"').search
+_STREAM: Final = re.compile(rb'"stream_id"\s{0,9}:\s{0,9}"([\w.-]{1,256})"').search
+_RESPONSE: Final = re.compile(
+    rb'"response"\s{0,9}:\s{0,9}\{\s{0,9}"id"\s{0,9}:\s{0,9}"([^"\\]{1,256})"'
+).search
+_PREVIOUS: Final = re.compile(rb'"previous_response_id"\s{0,9}:\s{0,9}"([^"\\]{1,256})"').search
+_MODEL: Final = re.compile(rb'"model"\s{0,9}:\s{0,9}"([^"\\]{1,256})"').search
+
+
+def read_head(text: bytes) -> MessageHead:
+    """Read the head of a message; it is empty if the message is not one of an API's."""
+    try:
+        return _decode_head(text)
+    except (msgspec.MsgspecError, UnicodeError):
+        value = decode_object(text)
+    response = value.get("response")
+    return MessageHead(
+        type=text_of(value.get("type")) or "",
+        stream_id=text_of(value.get("stream_id")),
+        response=ResponseHead(
+            id=text_of(response.get("id")),
+            previous_response_id=text_of(response.get("previous_response_id")),
+        )
+        if isinstance(response, dict)
+        else None,
+    )
+
+
+def decode_object(text: bytes) -> JsonObject:
+    """Decode a message; whatever is not an object is an empty one."""
+    try:
+        return object_of(decode_json(text))
+    except ValueError:
+        return {}
+
+
+def glimpse(text: bytes) -> tuple[MessageHead, JsonObject]:
+    """Read what the beginning of a message tells that is too large to be read.
+
+    A name within a text has escaped quotes, so that it is not found. The members are those of a
+    request.
+    """
+    found = {
+        name: match[1].decode("utf-8", "replace")
+        for name, search in (
+            ("type", _TYPE),
+            ("stream_id", _STREAM),
+            ("id", _RESPONSE),
+            ("previous_response_id", _PREVIOUS),
+            ("model", _MODEL),
+        )
+        if (match := search(text)) is not None
+    }
+    response = ResponseHead(found.get("id"), found.get("previous_response_id"))
+    head = MessageHead(
+        type=found.get("type", ""),
+        stream_id=found.get("stream_id"),
+        response=response if "id" in found else None,
+    )
+    return head, {name: found[name] for name in ("model", "previous_response_id") if name in found}
+
+
+def items_of(given: Any) -> list[Any]:
+    """List the items of an input, which may be a text."""
+    if isinstance(given, str):
+        return [{"role": "user", "content": given}]
+    return given if isinstance(given, list) else []

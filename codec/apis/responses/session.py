@@ -1,0 +1,314 @@
+"""Responses over a WebSocket: the messages of both directions become calls.
+
+See :mod:`codec.apis.responses.lane`, :mod:`~codec.apis.responses.steering` and
+:mod:`~codec.apis.responses.session_memory`. A call is a response, not a request: a response that is
+steered has a successor without a request. Events name their lane alone. Only those at the beginning
+and the end of a response name it, so all others are about the lane's open response.
+
+An error ends the response of its lane, as it does for OpenAI's SDK; an error before the response
+began ends the lane's oldest request. The connection remains. What is on the connection besides,
+such as Codex's rate limits, is about no response.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.responses.lane import Create, Lane, OpenResponse
+from codec.apis.responses.messages import (
+    ResponseHead,
+    decode_object,
+    glimpse,
+    items_of,
+    read_head,
+)
+from codec.apis.responses.session_memory import SessionMemory
+from codec.apis.responses.steering import Steering
+from codec.apis.responses.stream import MessageStream
+from codec.apis.session import CallEnd, SessionCall
+from codec.budget import size_bytes
+from codec.members import object_of, text_of
+from codec.text.json_size import decoded_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from codec.apis.responses.messages import MessageHead
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_LANES", "MAX_WAITING", "ResponseSession")
+
+MAX_LANES: Final = 33
+"""The most lanes at once: OpenAI allows 32 names, and the connection has one lane without a name.
+An idle one is forgotten for a new one."""
+
+MAX_WAITING: Final = 256
+"""The most requests that wait. OpenAI answers 16 at once; each costs little, even without room."""
+
+MAX_REQUEST_BYTES: Final = 8 * 1024 * 1024
+"""The most memory that the values of one request may take."""
+
+_MAX_NAME_CHARS: Final = 256
+_CREATE: Final = "response.create"
+_APPEND: Final = "response.append"
+"""Codex's older name of a request that continues the last response, and names none."""
+
+_LIMIT: Final = "websocket_connection_limit_reached"
+"""The code of the error that ends all of a connection's responses, after an hour."""
+
+
+class ResponseSession:
+    """Reads one connection. Not safe for concurrent calls.
+
+    Args:
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+    """
+
+    __slots__ = ("_lanes", "_lend", "_memory", "_steering")
+
+    def __init__(self, *, lend: Callable[[int], bool] | None = None) -> None:
+        self._lend = lend
+        self._memory = SessionMemory()
+        self._steering = Steering(self._memory)
+        self._lanes: dict[str | None, Lane] = {}
+
+    def feed(
+        self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
+    ) -> Sequence[SessionCall]:
+        """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
+        if from_client:
+            self._read_command(text, at_ns, is_whole=is_whole)
+            return ()
+        head = read_head(text) if is_whole else glimpse(text)[0]
+        if head.type == "error":
+            return [*self._fail(head, text, at_ns, is_whole=is_whole)]
+        if not head.type.startswith("response."):
+            return ()
+        if head.type.startswith("response.steer."):
+            self._steering.answer(head.type, decode_object(text), head.stream_id)
+            return ()
+        if head.type.startswith("response.inject."):
+            self._answer_offer(head.type, decode_object(text))
+            return ()
+        return [*self._read_event(head, text, at_ns, is_whole=is_whole)]
+
+    def close(self, at_ns: int) -> Sequence[SessionCall]:
+        """End the calls that the end of the connection cuts off, and return them."""
+        ended = []
+        for lane in self._lanes.values():
+            if lane.open is not None:
+                ended.append(self._end(lane, lane.open, CallEnd.CLOSED, at_ns))
+            while lane.creates:
+                ended.append(self._end(lane, self._begin_create(lane), CallEnd.CLOSED, at_ns))
+        return ended
+
+    def _find_lane(self, name: str | None) -> Lane | None:
+        """Find a lane, or make it; ``None`` if there are too many."""
+        if (lane := self._lanes.get(name)) is not None:
+            return lane
+        if name is not None and len(name) > _MAX_NAME_CHARS:
+            return None
+        if len(self._lanes) >= MAX_LANES:
+            idle = next((each for each in self._lanes.values() if each.is_idle), None)
+            if idle is None:
+                return None
+            self._memory.release(idle.held_bytes)
+            del self._lanes[idle.name]
+        lane = self._lanes[name] = Lane(name=name)
+        return lane
+
+    def _read_command(self, text: bytes, at_ns: int, *, is_whole: bool) -> None:
+        is_read = is_whole and decoded_bytes(text) <= MAX_REQUEST_BYTES
+        if is_read:
+            body = decode_object(text)
+            kind, lane = text_of(body.pop("type", None)), text_of(body.pop("stream_id", None))
+        else:
+            head, body = glimpse(text)
+            kind, lane = head.type, head.stream_id
+        if kind in {_CREATE, _APPEND}:
+            create = Create(
+                body=body, at_ns=at_ns, is_partial=not is_read, continues_lane=kind == _APPEND
+            )
+            self._queue(self._find_lane(lane), create)
+        elif kind == "response.steer":
+            self._steering.send(body)
+        elif kind == "response.inject":
+            self._offer(body)
+
+    def _queue(self, lane: Lane | None, create: Create) -> None:
+        """Let a request wait. What begins at once needs no room beside the open responses."""
+        waiting = sum(len(each.creates) for each in self._lanes.values())
+        if lane is None or waiting >= MAX_WAITING:
+            return
+        if not lane.is_idle and not (held_bytes := self._memory.hold(create.body)):
+            create.body, create.is_partial = _shorten(create.body), True
+        elif not lane.is_idle:
+            create.held_bytes = held_bytes
+        lane.creates.append(create)
+
+    def _read_event(
+        self, head: MessageHead, text: bytes, at_ns: int, *, is_whole: bool
+    ) -> Iterator[SessionCall]:
+        response, name = head.response, head.stream_id
+        lane = self._lanes.get(name) if response is None else self._find_lane(name)
+        if lane is None:
+            return
+        if response is not None:
+            if lane.open is not None and head.type == "response.created":
+                ids = lane.open.call.answer_id, response.id
+                if None not in ids and ids[0] != ids[1]:
+                    yield self._end(lane, lane.open, CallEnd.REPLACED, at_ns)
+            has_ended = response.id is not None and response.id == lane.last_id
+            if lane.open is None and (response.id or lane.creates) and not has_ended:
+                self._begin(lane, response, at_ns)
+        if (opened := lane.open) is None:
+            return
+        call, stream = opened.call, opened.stream
+        if response is not None and call.answer_id is None:
+            call.answer_id = response.id
+        if is_whole:
+            stream.feed_message(text)
+        else:
+            stream.feed_cut(head.type)
+        if call.first_ns is None:
+            call.first_ns = at_ns
+        if call.content_ns is None and stream.has_content:
+            call.content_ns = at_ns
+        yield self._end(lane, opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
+
+    def _fail(
+        self, head: MessageHead, text: bytes, at_ns: int, *, is_whole: bool
+    ) -> Iterator[SessionCall]:
+        """End what an error is about."""
+        code = object_of(decode_object(text).get("error")).get("code")
+        for lane in self._failing_lanes(head.stream_id, ends_all=code == _LIMIT):
+            if (opened := lane.open) is not None:
+                end = CallEnd.BROKEN
+            elif lane.creates:
+                opened, end = self._begin_create(lane), CallEnd.REFUSED
+            else:
+                continue
+            if is_whole:
+                opened.stream.feed_message(text)
+            else:
+                opened.stream.feed_cut(head.type)
+            yield self._end(lane, opened, end, at_ns)
+
+    def _failing_lanes(self, name: str | None, *, ends_all: bool) -> Sequence[Lane]:
+        """List the lanes that an error is about.
+
+        An error about the name of a lane may name none: then it is about the oldest request.
+        """
+        if ends_all and (lanes := [lane for lane in self._lanes.values() if lane.open is not None]):
+            return lanes
+        lane = self._lanes.get(name)
+        if name is None and (lane is None or lane.is_idle):
+            waiting = [each for each in self._lanes.values() if each.creates and each.open is None]
+            return sorted(waiting, key=lambda each: each.creates[0].at_ns)[:1]
+        return [] if lane is None else [lane]
+
+    def _begin(self, lane: Lane, response: ResponseHead, at_ns: int) -> None:
+        """Begin the response that an event names: a successor, or that of the oldest request."""
+        parent = response.previous_response_id
+        if parent is None and lane.was_steered:
+            parent = lane.last_id
+        is_successor = parent is not None and self._steering.makes_successor(parent, lane.name)
+        if lane.creates and not is_successor:
+            self._begin_create(lane)
+            return
+        body = dict(lane.last_body) if parent is not None and parent == lane.last_id else {}
+        if parent is not None:
+            body["previous_response_id"] = parent
+        opened = self._open(lane, body, parent, [], misses_own=not is_successor)
+        opened.call.start_ns, opened.call.has_request = at_ns, False
+
+    def _begin_create(self, lane: Lane) -> OpenResponse:
+        """Begin the response of the oldest request."""
+        create = lane.creates.popleft()
+        self._memory.release(create.held_bytes)
+        body, parent = create.body, text_of(create.body.get("previous_response_id"))
+        if create.continues_lane:
+            body, parent = lane.last_body | body, lane.last_id
+        new = items_of(create.body.get("input"))
+        opened = self._open(lane, body, parent, new, misses_own=create.is_partial)
+        opened.call.start_ns = create.at_ns
+        if lane.free_ns is not None and lane.free_ns > create.at_ns:
+            opened.call.free_ns = lane.free_ns
+        return opened
+
+    def _open(
+        self, lane: Lane, body: JsonObject, parent: str | None, new: list[Any], *, misses_own: bool
+    ) -> OpenResponse:
+        """Open a response, whose input becomes whole as far as it is known."""
+        steered: list[Any] = []
+        history: list[Any] = []
+        knows_history = True
+        if parent is not None:
+            steered = self._steering.take(parent, lane.name)
+            history, knows_history = self._memory.join(parent)
+        own = [*steered, *new]
+        if history or steered:
+            body = body | {"input": [*history, *own]}
+        stream = MessageStream(lend=self._lend)
+        call = SessionCall(
+            body=body,
+            joined_count=len(history),
+            is_partial=misses_own or not knows_history,
+            lane=lane.name,
+            previous_id=parent,
+            stream=stream,
+        )
+        lane.open = OpenResponse(
+            call=call, stream=stream, parent=parent, own=own, misses_own=misses_own
+        )
+        return lane.open
+
+    def _end(self, lane: Lane, opened: OpenResponse, end: CallEnd, at_ns: int) -> SessionCall:
+        call = opened.call
+        said = call.said = opened.stream.finish()
+        call.end, call.end_ns = end, at_ns
+        if end is CallEnd.ANSWERED and call.answer_id is not None:
+            items = opened.list_items(said.items)
+            self._memory.keep(call.answer_id, opened.parent, items, is_partial=opened.misses_own)
+        lane.open, lane.free_ns = None, at_ns
+        if call.answer_id is not None:
+            lane.last_id = call.answer_id
+            lane.was_steered = any(reason == "steered" for _, reason in said.finish_reasons)
+            self._remember(lane, call.body)
+        return call
+
+    def _remember(self, lane: Lane, body: JsonObject) -> None:
+        """Remember a request without its input, for a successor of its response."""
+        self._memory.release(lane.held_bytes)
+        lane.last_body = {name: value for name, value in body.items() if name != "input"}
+        lane.held_bytes = self._memory.hold(lane.last_body)
+        if not lane.held_bytes:
+            lane.last_body = {}
+
+    def _find_open(self, event: JsonObject) -> OpenResponse | None:
+        """Find the open response that an event names by its id."""
+        response_id = text_of(event.get("response_id"))
+        opened = (lane.open for lane in self._lanes.values() if lane.open is not None)
+        return next((each for each in opened if each.call.answer_id == response_id), None)
+
+    def _offer(self, event: JsonObject) -> None:
+        """Note input that a client sends to a response under way."""
+        items = items_of(event.get("input"))
+        opened = self._find_open(event)
+        if opened is not None and items and opened.stream.reserve(size_bytes(items)):
+            opened.offered.append(items)
+
+    def _answer_offer(self, kind: str, event: JsonObject) -> None:
+        opened = self._find_open(event)
+        if opened is None or not opened.offered:
+            return
+        items = opened.offered.popleft()
+        if kind == "response.inject.created":
+            opened.injected.append((opened.stream.item_count, items))
+
+
+def _shorten(body: JsonObject) -> JsonObject:
+    """Keep of a request which response it continues, and the model."""
+    names = ("model", "previous_response_id")
+    known = {name: text_of(body.get(name)) for name in names}
+    return {name: text for name, text in known.items() if text and len(text) <= _MAX_NAME_CHARS}

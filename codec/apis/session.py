@@ -1,0 +1,104 @@
+"""Sessions: connections whose messages carry many calls, several of them at the same time.
+
+A session reads the messages of both directions in their order, and makes of them the calls that
+they are about. Each call is the same record as if it had come by HTTP: a request's body, and an
+answer's stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from codec.apis.api import Stream
+    from codec.said import Said
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("CallEnd", "OpenSession", "Session", "SessionCall")
+
+
+class CallEnd(StrEnum):
+    """How a call of a session ended; how the answer ended is in its own words."""
+
+    ANSWERED = "answered"
+    """By the event that ends an answer, also one that failed, or that a limit or the user cut."""
+    REFUSED = "refused"
+    """By an error before the answer began."""
+    BROKEN = "broken"
+    """By an error while the answer was under way."""
+    REPLACED = "replaced"
+    """The next answer of its lane began although this one had not ended."""
+    CLOSED = "closed"
+    """The connection ended first."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class SessionCall:
+    """A call of a session; it changes until it has ended.
+
+    Attributes:
+        body: the body of the request, with all of the conversation as far as the session knows it.
+        joined_count: how many items at the beginning of the input earlier calls brought.
+        is_partial: something of the conversation or of the request is not in the body.
+        lane: the name of the lane that it came in; ``None`` for the connection's own.
+        previous_id: the id of the answer that it continues.
+        has_request: a message of the client asked for it; else the server began it by itself.
+        start_ns: when it was asked for, or when the server began it.
+        free_ns: when its lane became free, if it had to wait for the call before it.
+        first_ns: when the answer began.
+        content_ns: when it said something for the first time.
+        end_ns: when it ended.
+        end: how it ended; ``None`` while it is under way.
+        answer_id: the id of the answer.
+        stream: what its answer is read by.
+        said: the answer, once it has ended.
+    """
+
+    body: JsonObject
+    joined_count: int = 0
+    is_partial: bool = False
+    lane: str | None = None
+    previous_id: str | None = None
+    has_request: bool = True
+    start_ns: int = 0
+    free_ns: int | None = None
+    first_ns: int | None = None
+    content_ns: int | None = None
+    end_ns: int | None = None
+    end: CallEnd | None = None
+    answer_id: str | None = None
+    stream: Stream
+    said: Said | None = None
+
+
+class Session(Protocol):
+    """The calls of one connection that are being put together."""
+
+    def feed(
+        self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
+    ) -> Sequence[SessionCall]:
+        """Feed the next message of either direction. Never raises.
+
+        Args:
+            text: the message; if it is not whole, its beginning.
+            from_client: who sent it.
+            at_ns: when its last byte was relayed.
+            is_whole: all of it is there.
+
+        Returns:
+            The calls that it began, continued or ended.
+        """
+
+    def close(self, at_ns: int) -> Sequence[SessionCall]:
+        """End the calls that the end of the connection cuts off, and return them."""
+
+
+class OpenSession(Protocol):
+    """Begins to read a session."""
+
+    def __call__(self, *, lend: Callable[[int], bool] | None = None) -> Session:
+        """Begin a session; `lend` reserves bytes beside all others (:mod:`codec.budget`)."""
