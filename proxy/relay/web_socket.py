@@ -28,10 +28,14 @@ class WebSocket(Splice):
     Args:
         near: the client's connection.
         far: the upstream's.
+
+    Attributes:
+        has_lost_client: the client's connection is gone.
     """
 
     def __init__(self, near: asyncio.Transport, far: asyncio.Transport) -> None:
         super().__init__(near, far)
+        self.has_lost_client = False
         self._before = {self.near: near.get_protocol(), self.far: far.get_protocol()}
         self._frames = {self.near: FrameEnds(), self.far: FrameEnds()}
 
@@ -54,6 +58,7 @@ class WebSocket(Splice):
     def lose(self, end: SplicedEnd, exc: Exception | None) -> None:
         """Let the protocol that had the connection forget it."""
         super().lose(end, exc)
+        self.has_lost_client |= end is self.near
         before = self._before[end]
         if isinstance(before, asyncio.Protocol):
             before.connection_lost(exc)
@@ -91,7 +96,8 @@ async def join_websocket(
     try:
         await loop.create_future()
     except asyncio.CancelledError:
-        if not open_exchange.cut:
+        # Both may come in one turn; then there is one cancellation, and nobody to say goodbye to.
+        if web_socket.has_lost_client or not open_exchange.cut:
             raise
     web_socket.say_goodbye()
     await loop.create_future()

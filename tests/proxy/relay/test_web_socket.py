@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,9 @@ from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from proxy.relay.frame_ends import MAX_FRAMES, FrameEnds, encode_close
+from proxy.relay.web_socket import WebSocket
 from proxy.settings.tables import UpstreamConfig
+from proxy.sockets import reset
 from proxy.upstream_entry import WebSocketPolicy
 from tests.proxy.harness import Connection, relaying, running_proxy
 from tests.proxy.upstream.peers import server_tls
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from websockets.asyncio.server import ServerConnection
 
+    from proxy.splice import SplicedEnd
     from tests.proxy.harness import RunningProxy, ScriptedUpstream
     from tests.proxy.raw_client import Address
 
@@ -113,6 +115,12 @@ async def joined(
         finally:
             over.set()
             writer.transport.abort()
+
+
+def reset_client(writer: asyncio.StreamWriter) -> None:
+    """End a client's connection by a reset."""
+    assert isinstance(writer.transport, asyncio.Transport)
+    reset(writer.transport)
 
 
 async def wait_until_none(running: RunningProxy) -> None:
@@ -399,9 +407,7 @@ async def test_a_reset_stays_a_reset() -> None:
         with pytest.raises(ConnectionResetError):
             await read_all(reader)
     async with joined() as (_, writer, upstream, _):
-        sock = writer.get_extra_info("socket")
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        writer.transport.abort()
+        reset_client(writer)
         with pytest.raises(ConnectionResetError):
             await read_all(upstream.reader)
 
@@ -591,13 +597,14 @@ async def test_a_shutdown_says_goodbye_to_both_ends() -> None:
 
 async def test_a_shutdown_within_a_frame_just_ends_the_connection() -> None:
     """A close would be taken for a part of the frame."""
-    async with joined() as (reader, _, upstream, running):
+    async with joined() as (reader, writer, upstream, running):
         await upstream.send(b"\x81\x05Hel")
         assert await reader.readexactly(5) == b"\x81\x05Hel"
         draining = asyncio.ensure_future(running.proxy.drain(0.1))
         assert await read_all(reader) == b""
         assert (await upstream.reader.readexactly(8))[:2] == b"\x88\x82"
-        upstream.writer.close()
+        for each in (writer, upstream.writer):
+            each.close()
         await draining
 
 
@@ -626,12 +633,30 @@ async def test_a_client_learns_1001_from_a_shutdown() -> None:
         await draining
 
 
+async def test_a_shutdown_in_the_turn_in_which_a_client_leaves_ends_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two reasons to end the task are one cancellation."""
+    lose = WebSocket.lose
+    async with joined() as (_, writer, _, running):
+
+        def lose_and_cut(self: WebSocket, end: SplicedEnd, exc: Exception | None) -> None:
+            lose(self, end, exc)
+            if end is self.near:
+                running.proxy.open_exchanges.cut_all()
+
+        monkeypatch.setattr(WebSocket, "lose", lose_and_cut)
+        reset_client(writer)
+        await wait_until_none(running)
+
+
 async def test_one_connection_too_many_is_a_503() -> None:
     """WebSockets count as all others."""
-    async with echoing(max_connections=2) as (_, url, _), connect(url), connect(url):
-        with pytest.raises(InvalidStatus) as caught:
-            await connect(url)
-        assert caught.value.response.status_code == 503
+    async with echoing(max_connections=2) as (_, url, running), connect(url), connect(url):
+        reader, writer = await asyncio.open_connection(*running.address)
+        writer.write(handshake())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 503 ")
+        writer.close()
 
 
 async def test_an_upstream_that_is_not_there_is_a_502() -> None:
