@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from proxy.interception.interception import Interception, InterceptReport
 
 
-MAX_OUTLIVING_SECONDS = 24 * 3600.0
-"""How long programs that outlive their run get tunnels: long enough for work in the background,
-and an end for daemons that nobody remembers."""
-
-
 class InterceptPort:
     """The port that one command has as its HTTPS proxy.
 
@@ -59,7 +54,6 @@ class InterceptPort:
             own_ports=own_ports,
         )
         self._listener: asyncio.Server | None = None
-        self._last_timer: asyncio.TimerHandle | None = None
 
     async def open(self, bound: socket.socket) -> None:
         """Accept connections on a bound listener.
@@ -88,13 +82,9 @@ class InterceptPort:
         """Tunnel everything from now on, because the run is over.
 
         An opened connection is closed now, or with its next answer. Programs that outlive the run
-        connect again, and get a tunnel. After :data:`MAX_OUTLIVING_SECONDS` everything ends.
+        connect again, and get a tunnel.
         """
-        if self._state.is_over:
-            return
         self._state.is_over = True
-        loop = asyncio.get_running_loop()
-        self._last_timer = loop.call_later(MAX_OUTLIVING_SECONDS, self._end)
         for connection in tuple(self._state.opened):
             connection.close_if_idle()
 
@@ -107,18 +97,12 @@ class InterceptPort:
 
     async def close(self) -> None:
         """End everything at once."""
-        await asyncio.gather(*self._end(), return_exceptions=True)
-        while self._state.transports:  # noqa: ASYNC110 - each takes a turn of the loop or two
-            await asyncio.sleep(0)
-
-    def _end(self) -> list[asyncio.Task[None]]:
-        """Begin to end everything; return the tasks that serve opened connections until then."""
-        if self._last_timer is not None:
-            self._last_timer.cancel()
         self.stop_accepting()
         serving = [connection.end() for connection in self._state.opened]
         for task in serving:
             task.cancel()
         for transport in tuple(self._state.transports):
             transport.abort()
-        return serving
+        await asyncio.gather(*serving, return_exceptions=True)
+        while self._state.transports:  # noqa: ASYNC110 - each takes a turn of the loop or two
+            await asyncio.sleep(0)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from opentelemetry.sdk.resources import Resource
 
-from proxy.interception import port
 from proxy.interception.interception import Refusal, TunnelReason
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
@@ -378,31 +377,6 @@ async def test_after_the_run_everything_is_tunnelled() -> None:
         await it.running.sink.wait_for(2)
 
 
-async def test_a_day_after_the_run_everything_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is open then, busy or not, and the port: a daemon may never end."""
-    monkeypatch.setattr(port, "MAX_OUTLIVING_SECONDS", 0.3)
-    begun = asyncio.Event()
-
-    async def never_answer(connection: Connection) -> None:
-        begun.set()
-        await connection.wait_closed_by_peer(10)
-
-    async with intercepting(never_answer) as it:
-        tunnelled = await it.secure(f"{OTHER_HOST}:443")
-        busy = await it.secure()
-        busy[1].write(call_bytes(close=False))
-        await begun.wait()
-        it.port.tunnel_all()
-        await it.connect()
-        it.port.tunnel_all()  # again, which prolongs nothing
-        for reader, _ in (tunnelled, busy):
-            assert await read_to_end(reader) == b""
-        assert (await it.running.wait_for_end()).kind is EndKind.CLIENT_GONE
-        await until(lambda: it.running.server.connection_count == 0)
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(*it.address)
-
-
 async def test_two_runs_at_once_have_their_own_secrets_and_labels() -> None:
     """What one opens, the other does not see."""
     async with intercepting() as one, intercepting(hosts=(OTHER_HOST,)) as other:
@@ -438,16 +412,27 @@ async def test_a_drain_lets_an_opened_call_end() -> None:
 
 
 async def test_closing_the_port_ends_its_connections() -> None:
-    async with intercepting() as it:
-        begun, secured, tunnelled = (
+    """Busy or not; a call that is open was left by its client."""
+    begun = asyncio.Event()
+
+    async def never_answer(connection: Connection) -> None:
+        begun.set()
+        await connection.wait_closed_by_peer(10)
+
+    async with intercepting(never_answer) as it:
+        all_kinds = (
+            busy := await it.secure(),
             await it.connect(),
             await it.secure(),
             await it.connect(f"{OTHER_HOST}:443"),
         )
+        busy[1].write(call_bytes(close=False))
+        await begun.wait()
         await it.port.close()
-        for reader, writer in (begun, secured, tunnelled):
+        for reader, writer in all_kinds:
             assert await read_to_end(reader) == b""
             writer.close()
+        assert (await it.running.wait_for_end()).kind is EndKind.CLIENT_GONE
         await until(lambda: it.running.server.connection_count == 0)
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*it.address)
