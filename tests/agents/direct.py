@@ -21,6 +21,7 @@ from aiohttp import web
 
 from codec.apis.table import find_api
 from proxy.demo.upstream import Pace, create_demo_upstream
+from tests.agents.quiet import end_left
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -153,6 +154,7 @@ async def run_plan(plan: Plan) -> None:
         )
         async with asyncio.timeout(COMMAND_SECONDS):
             status = await process.wait()
+        await asyncio.to_thread(end_left, Path(one.environment["HOME"]))
         print(f"status {status}", flush=True)
         noted.append([*arrived])
     await runner.cleanup()

@@ -1,15 +1,17 @@
-"""Keeps coding agents to this machine: no look for updates, no report of their use."""
+"""Keeps coding agents to this machine: no look for updates, no report of their use, none left."""
 
 from __future__ import annotations
 
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from codec.text.jsontext import JsonObject
 
-__all__ = ("CODEX_SETTINGS", "GEMINI_SETTINGS", "keep_quiet")
+__all__ = ("CODEX_SETTINGS", "GEMINI_SETTINGS", "end_left", "keep_quiet")
 
 CODEX_SETTINGS = "[features]\nplugins = false\n[analytics]\nenabled = false\n"
 """Codex would look for plugins on GitHub, and tell of its use."""
@@ -60,3 +62,13 @@ def keep_quiet(home: Path) -> dict[str, str]:
         file.parent.mkdir(parents=True)
         file.write_text(text, encoding="utf-8")
     return _VARIABLES | {"HOME": str(home)}
+
+
+def end_left(home: Path) -> None:
+    """End processes that an agent has left behind, those of its home: cline's hub starts late."""
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            variables = (path / "environ").read_bytes().split(b"\0")
+            is_ours = b"proxy.processes" in (path / "cmdline").read_bytes()
+            if f"HOME={home}".encode() in variables and not is_ours:
+                os.kill(int(path.name), signal.SIGTERM)

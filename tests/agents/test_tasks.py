@@ -20,7 +20,7 @@ from codec.compared_text import BILLING_MARK
 from proxy.demo.script import MAX_QUOTED_CHARACTERS, write_script
 from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
-from tests.agents.quiet import keep_quiet
+from tests.agents.quiet import end_left, keep_quiet
 from tests.agents.tasks import AFTER, BEFORE, CODEX_OWN, GROK, NOTES, TASKS, Task
 from tests.docs.provider import running_provider
 from tests.docs.reader import read_calls, run
@@ -126,6 +126,7 @@ async def test_an_agent_does_a_task(task: Task, way: str, tmp_path: Path) -> Non
         with lead(way, provider, tmp_path, task.agent) as variables:
             script = f"{task.command} 2> '{told}' || {{ cat '{told}' >&2; false; }}"
             printed = await run(script, folder, environment | variables)
+            end_left(home)
     arrived = find_arrived(provider)
     calls = await asyncio.to_thread(read_calls, store, task.turns + task.asides)
     assert (folder / NOTES).read_text(encoding="utf-8") == AFTER
