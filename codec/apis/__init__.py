@@ -8,7 +8,7 @@ it, too.
 that the rest of the product asks of an API. :mod:`codec.apis.player` says how the demo upstream has
 an API play answers, and :mod:`codec.apis.faults` how OpenAI writes errors.
 
-Doors: ``api``, ``faults``, ``player``, ``table``.
+Doors: ``api``, ``faults``, ``player``, ``session``, ``table``.
 
 :mod:`codec.apis.session` says how the calls of a WebSocket are read.
 

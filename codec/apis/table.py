@@ -37,6 +37,7 @@ __all__ = (
     "TOOL_LISTS",
     "calls_model_unobserved",
     "find_api",
+    "find_session_api",
     "get_api",
 )
 
@@ -109,6 +110,12 @@ def find_api(method: str, target: str) -> Api | None:
         if path.endswith(api.path_ends) and (api.owns is None or api.owns(path)):
             return api
     return None
+
+
+def find_session_api(target: str) -> Api | None:
+    """Find the API of a WebSocket to this target; ``None`` for one that is only relayed."""
+    api = find_api("POST", target)
+    return api if api is not None and api.name in SESSIONS else None
 
 
 def calls_model_unobserved(target: str) -> bool:

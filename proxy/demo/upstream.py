@@ -20,18 +20,20 @@ from aiohttp import web
 
 from codec.apis.api import Content
 from codec.apis.faults import build_error
-from codec.apis.table import APIS
+from codec.apis.table import APIS, SESSIONS
 from codec.dialects import Dialect, find_dialect, play_error
 from codec.text.jsontext import decode_json_object
 from codec.text.multipart import FormReader, find_boundary, is_form
 from proxy.demo.script import ERROR_MODEL, MODELS, write_script
+from proxy.demo.web_sockets import serve_responses
 from proxy.downstream.listening import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from codec.apis.api import Api
-    from codec.apis.player import Performance, Player
+    from codec.apis.player import Performance, Player, Script
+    from codec.asked import Asked
     from codec.text.jsontext import JsonObject
 
 HOST = "127.0.0.1"
@@ -55,6 +57,12 @@ class Pace:
     first_seconds: float = 0.12
     chunk_seconds: float = 0.015
 
+
+_RATE_LIMITED = build_error(
+    f"Rate limit reached for {ERROR_MODEL}. Please try again in 20s.",
+    error_type="requests",
+    code="rate_limit_exceeded",
+)
 
 _PACE = web.AppKey("pace", Pace)
 _DIALECT = web.AppKey("dialect", Dialect)
@@ -80,6 +88,9 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
             handler = partial(_answer, api=api, player=api.open_player())
             path = f"(.*/)?{re.escape(end[1:])}" if end[0] == "/" else f".*{re.escape(end)}"
             app.router.add_post(f"/{{path:{path}}}", handler)
+            if api.name in SESSIONS:
+                talk = partial(_talk, api=api, player=api.open_player())
+                app.router.add_get(f"/{{path:{path}}}", talk)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app
@@ -120,11 +131,8 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
         return web.json_response(refused.body, status=refused.status, headers=_request_id())
     asked = api.ask(body, request.path)
     if asked.model == ERROR_MODEL:
-        message = f"Rate limit reached for {ERROR_MODEL}. Please try again in 20s."
-        error = build_error(message, error_type="requests", code="rate_limit_exceeded")
-        return refuse(429, error)
-    script = write_script(asked, answer_id=uuid.uuid4().hex, created=int(time.time()))
-    script = replace(script, query=request.query_string)
+        return refuse(429, _RATE_LIMITED)
+    script = _write_script(asked, request)
     performance = player.play(asked, script, dialect)
     if asked.stream:
         return await _stream(request, performance)
@@ -136,6 +144,30 @@ async def _answer(request: web.Request, *, api: Api, player: Player) -> web.Stre
     answer = _json(performance.whole())
     answer.headers["Content-Type"] = getattr(performance, "plain_type", _JSON)
     return answer
+
+
+def _write_script(asked: Asked, request: web.Request) -> Script:
+    script = write_script(asked, answer_id=uuid.uuid4().hex, created=int(time.time()))
+    return replace(script, query=request.query_string)
+
+
+async def _talk(request: web.Request, *, api: Api, player: Player) -> web.StreamResponse:
+    """Answer requests that come over a WebSocket."""
+    if not web.WebSocketResponse().can_prepare(request):
+        return await _refuse_url(request)
+
+    def perform(body: JsonObject) -> Performance | JsonObject:
+        if fault := player.find_fault(body):
+            return fault
+        asked = api.ask(body, request.path)
+        if asked.model == ERROR_MODEL:
+            return _RATE_LIMITED
+        return player.play(asked, _write_script(asked, request), request.app[_DIALECT])
+
+    pace = request.app[_PACE]
+    return await serve_responses(
+        request, perform, first_seconds=pace.first_seconds, chunk_seconds=pace.chunk_seconds
+    )
 
 
 async def _read_body(request: web.Request, *, takes_forms: bool) -> JsonObject:

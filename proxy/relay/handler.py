@@ -13,7 +13,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from codec.apis.table import find_api
+from codec.apis.table import find_api, find_session_api
 from proxy.downstream.inbound_keys import drop_protocol_keys, drop_query_keys
 from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from proxy.relay.landing import Landing
     from proxy.relay.open_exchanges import OpenExchange, OpenExchanges
     from proxy.relay.rejections import Rejections
-    from proxy.relay.tap import TapSource
+    from proxy.relay.tap import Tap, TapSource
     from proxy.upstream.client import UpstreamClient
+    from proxy.upstream.response import UpstreamResponse
     from proxy.upstream.routes import Route, UpstreamTable
     from telemetry.identity import SpanIdentitySource
     from telemetry.observing.encryption import Cipher
@@ -190,6 +191,38 @@ class Handler:
     ) -> ObservedExchange:
         """Begin an observed exchange."""
         identity = self._identify(downstream.headers, api.name)
+        return ObservedExchange(
+            downstream=downstream,
+            route=route,
+            api=api,
+            identity=identity,
+            tap=self._open_tap(downstream, route, api, identity),
+            client=self.client,
+            rejections=self.rejections,
+            rules=self.rules,
+            share=BodyShare(self.bodies),
+            scans=self._scans,
+            open_exchange=open_exchange,
+        )
+
+    def _tap_websocket(
+        self, downstream: Downstream, route: Route, response: UpstreamResponse
+    ) -> Tap:
+        """Begin to observe a WebSocket, if it is one of an API whose messages are known."""
+        api = find_session_api(downstream.target)
+        if api is None or api.name in self.rules.unobserved:
+            if not downstream.called_host:
+                self.on_relayed(downstream, response.status)
+            return self.taps.open(observed=False)
+        identity = self._identify(downstream.headers, api.name)
+        tap = self._open_tap(downstream, route, api, identity)
+        tap.response_head(response)
+        return tap
+
+    def _open_tap(
+        self, downstream: Downstream, route: Route, api: Api, identity: SpanIdentity
+    ) -> Tap:
+        """Begin to record an exchange, if its span may be wanted."""
         rules = self.rules
         observed = identity.sampled or rules.keeps_unsampled
         tap = self.taps.open(observed=observed or (rules.keeps_conversations and identity.is_root))
@@ -200,19 +233,7 @@ class Handler:
             endpoint=api.name,
             on_disconnect=self._on_disconnect,
         )
-        return ObservedExchange(
-            downstream=downstream,
-            route=route,
-            api=api,
-            identity=identity,
-            tap=tap,
-            client=self.client,
-            rejections=self.rejections,
-            rules=self.rules,
-            share=BodyShare(self.bodies),
-            scans=self._scans,
-            open_exchange=open_exchange,
-        )
+        return tap
 
     def _identify(self, headers: Head, name: str) -> SpanIdentity:
         """Choose the span's ids; a trace state without a parent is ignored.
@@ -246,10 +267,11 @@ class Handler:
                 self.on_relayed(downstream, error.status)
             return await downstream.answer_error(error.status, error.code, error.message)
         try:
+            if response.status == 101:
+                tap = self._tap_websocket(downstream, route, response)
+                return await join_websocket(downstream, response, open_exchange, tap)
             if not is_opened:
                 self.on_relayed(downstream, response.status)
-            if response.status == 101:
-                return await join_websocket(downstream, response, open_exchange)
             answered, _ = await relay_answer(response, downstream, self.taps.open(observed=False))
         finally:
             response.close()

@@ -38,6 +38,7 @@ from telemetry.frames.frame import (
     RequestBody,
     ResponseData,
     ResponseHead,
+    SocketData,
 )
 from telemetry.frames.kept import OBJECT_BYTES, frame_bytes
 from telemetry.observing.encryption import OWN_CIPHER
@@ -223,6 +224,7 @@ class Tap:
             on_disconnect=on_disconnect,
             encrypted=source.cipher.encrypt(fields) if fields else b"",
             launch=downstream.launch,
+            is_socket=downstream.asks_for_websocket,
         )
         self._emit(frame, frame_bytes(frame))
 
@@ -267,10 +269,10 @@ class Tap:
         self,
         response: UpstreamResponse,
         *,
-        resend_count: int,
-        rewrites: tuple[str, ...],
-        hides_usage: bool,
-        usage_event_not_stripped: bool,
+        resend_count: int = 0,
+        rewrites: tuple[str, ...] = (),
+        hides_usage: bool = False,
+        usage_event_not_stripped: bool = False,
     ) -> None:
         """Record the head of the answer that the client gets."""
         if response.status >= 400:
@@ -308,6 +310,16 @@ class Tap:
             now_ns = self._epoch_ns + self._monotonic_ns()
             try:
                 sink.add(ResponseData(self._number, now_ns, data), OBJECT_BYTES + size_bytes)
+            except Exception:  # noqa: BLE001 - rule 1, whatever it is
+                self._give_up()
+
+    def socket_data(self, data: bytes, *, from_client: bool) -> None:
+        """Record one read from an end of a WebSocket, before anything is done with it."""
+        if (sink := self._sink) is not None:
+            now_ns = self._epoch_ns + self._monotonic_ns()
+            try:
+                frame = SocketData(self._number, now_ns, from_client, data)
+                sink.add(frame, OBJECT_BYTES + len(data))
             except Exception:  # noqa: BLE001 - rule 1, whatever it is
                 self._give_up()
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 from proxy.relay.frame_ends import GOING_AWAY, FrameEnds, encode_close
 from proxy.sockets import count_buffered
 from proxy.splice import Splice, end_writing
+from telemetry.frames.ending import EndKind
 
 if TYPE_CHECKING:
     from proxy.downstream.downstream import Answered, Downstream
     from proxy.relay.open_exchanges import OpenExchange
+    from proxy.relay.tap import Tap
     from proxy.splice import SplicedEnd
     from proxy.upstream.response import UpstreamResponse
 
@@ -28,19 +30,23 @@ class WebSocket(Splice):
     Args:
         near: the client's connection.
         far: the upstream's.
+        tap: gets a copy of what passes.
 
     Attributes:
         has_lost_client: the client's connection is gone.
     """
 
-    def __init__(self, near: asyncio.Transport, far: asyncio.Transport) -> None:
+    def __init__(self, near: asyncio.Transport, far: asyncio.Transport, tap: Tap) -> None:
         super().__init__(near, far)
         self.has_lost_client = False
+        self._tap = tap
+        self._ending: tuple[EndKind, str] | None = None
         self._before = {self.near: near.get_protocol(), self.far: far.get_protocol()}
         self._frames = {self.near: FrameEnds(), self.far: FrameEnds()}
 
     def note(self, end: SplicedEnd, data: bytes) -> None:
         """Follow the frames that come on one end."""
+        self._tap.socket_data(data, from_client=end is self.near)
         self._frames[end].feed(data)
 
     def note_full(self, end: SplicedEnd) -> None:
@@ -57,11 +63,19 @@ class WebSocket(Splice):
 
     def lose(self, end: SplicedEnd, exc: Exception | None) -> None:
         """Let the protocol that had the connection forget it."""
+        if self._ending is None:
+            kind = EndKind.CLIENT_GONE if end is self.near else EndKind.UPSTREAM_EOF
+            self._ending = kind, str(exc or "")
         super().lose(end, exc)
         self.has_lost_client |= end is self.near
         before = self._before[end]
         if isinstance(before, asyncio.Protocol):
             before.connection_lost(exc)
+
+    def note_gone(self) -> None:
+        """Record how it ended."""
+        if self._ending is not None:
+            self._tap.end(*self._ending)
 
     def say_goodbye(self) -> None:
         """Send each end a close that says we go away, and let both connections end.
@@ -69,6 +83,7 @@ class WebSocket(Splice):
         An end to which a frame is on its way gets no close, because it would be taken for a part of
         that frame.
         """
+        self._ending = EndKind.DRAIN_DEADLINE, "spantap ended"
         for end, source in ((self.near, self.far), (self.far, self.near)):
             source.passes_on = False
             ended = source.has_ended or end.transport.is_closing()
@@ -80,17 +95,24 @@ class WebSocket(Splice):
 
 
 async def join_websocket(
-    downstream: Downstream, response: UpstreamResponse, open_exchange: OpenExchange
+    downstream: Downstream, response: UpstreamResponse, open_exchange: OpenExchange, tap: Tap
 ) -> Answered:
     """Pass an upstream's 101 on, and then bytes in both directions, until the client is gone.
+
+    The tap has the handshake already.
 
     Raises:
         asyncio.CancelledError: the client is gone, as each client is at the end.
         ConnectionError: it was gone before.
     """
-    near, from_near = await downstream.switch(response.status, response.reason, response.headers)
-    far, from_far = await response.switch()
-    web_socket = WebSocket(near, far)
+    try:
+        switched = downstream.switch(response.status, response.reason, response.headers)
+        near, from_near = await switched
+        far, from_far = await response.switch()
+    except BaseException:
+        tap.end(EndKind.CLIENT_GONE)
+        raise
+    web_socket = WebSocket(near, far, tap)
     web_socket.begin(from_near, from_far)
     loop = asyncio.get_running_loop()
     try:

@@ -107,7 +107,7 @@ class Settings(BaseModel):
     """The policy of upstreams that do not name one."""
     websockets: WebSocketPolicy = WebSocketPolicy.REFUSE
     """What becomes of requests for a WebSocket, at upstreams that do not say it: ``relay`` or
-    ``refuse``. What passes on one is not recorded."""
+    ``refuse``. Of what passes on them, only Responses are recorded."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
     store: Path = DEFAULT_STORE
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB

@@ -4,8 +4,9 @@ The relaying side copies bytes and a clock reading into frames and parses nothin
 side (:mod:`telemetry.observing.observer`) gets only frames, so the same frames give the same
 record, in this process or in another one. Both sides rely on these rules:
 
-1. Five kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``. One
-   ``begin`` comes first, one ``end`` comes last, whatever ends the exchange (R3).
+1. Six kinds: ``begin``, ``request_body``, ``response_head``, ``response_data``, ``end``, and for a
+   WebSocket ``socket_data``. One ``begin`` comes first, one ``end`` comes last, whatever ends the
+   exchange (R3).
 2. Every time is an integer of nanoseconds since the epoch, read where the bytes were read.
 3. Frames hold only plain values and bytes: :func:`encode_frames` and :func:`decode_frames` carry
    them over any byte stream. No frame can be part of a cycle, so the garbage collector does not
@@ -53,6 +54,7 @@ RECORDED_RESPONSE_HEADERS = frozenset(
         b"content-type",
         b"request-id",
         b"retry-after",
+        b"sec-websocket-extensions",
         b"x-ms-request-id",
         b"x-request-id",
     }
@@ -85,6 +87,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
             name in lower case, a colon and its value.
         launch: the label of the launch that it belongs to (:mod:`telemetry.launch_labels`); empty
             if there is none.
+        is_socket: it is the handshake of a WebSocket; ``socket_data`` follows an answer 101.
     """
 
     exchange: int
@@ -101,6 +104,7 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
     on_disconnect: str = "cancel"
     encrypted: bytes = b""
     launch: str = ""
+    is_socket: bool = False
 
 
 class RequestBody(
@@ -155,6 +159,15 @@ class ResponseData(msgspec.Struct, frozen=True, gc=False, tag="response_data", a
     data: bytes
 
 
+class SocketData(msgspec.Struct, frozen=True, gc=False, tag="socket_data", array_like=True):
+    """Bytes of one read from an end of a WebSocket, as received, cut anywhere."""
+
+    exchange: int
+    at_ns: int
+    from_client: bool
+    data: bytes
+
+
 class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_like=True):
     """The exchange is over.
 
@@ -173,9 +186,9 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_
     shed_bytes: int = 0
 
 
-Frame = Begin | RequestBody | ResponseHead | ResponseData | End
+Frame = Begin | RequestBody | ResponseHead | ResponseData | SocketData | End
 
-BODIES = (RequestBody, ResponseData)
+BODIES = (RequestBody, ResponseData, SocketData)
 """The kinds that hold bodies; a tuple, because ``|`` makes a new union at each evaluation."""
 
 _NO_CONTENT_HEADER = "x-spantap-content"

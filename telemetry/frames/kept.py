@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames.frame import BODIES, Begin, End, RequestBody, ResponseData
+from telemetry.frames.frame import BODIES, Begin, End, RequestBody, ResponseData, SocketData
 from telemetry.frames.shedding import body_bytes
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class KeptFrames:
         kept: list[Frame] = []
         for frame in frames:
             size_bytes = body_bytes(frame)
-            if isinstance(frame, ResponseData):
+            if isinstance(frame, (ResponseData, SocketData)):
                 self._missing_bytes += size_bytes
                 self.size_bytes -= frame_bytes(frame)
             elif isinstance(frame, RequestBody):

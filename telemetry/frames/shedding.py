@@ -1,8 +1,8 @@
 """Shedding: which frames are left out when frames come faster than they are read (R5).
 
-There are two limits. Beyond the first one bodies are shed (``request_body``, ``response_data``),
-but ``begin``, ``response_head`` and ``end`` still pass: the span exists, and is marked. Beyond the
-second one new exchanges are left out whole.
+There are two limits. Beyond the first one bodies are shed (``request_body``, ``response_data``,
+``socket_data``), but ``begin``, ``response_head`` and ``end`` still pass: the span exists, and is
+marked. Beyond the second one new exchanges are left out whole.
 
 An answer ends at its first gap: after the first piece that is shed the rest is shed too, and the
 ``end`` says so.
@@ -12,7 +12,15 @@ from __future__ import annotations
 
 import msgspec
 
-from telemetry.frames.frame import BODIES, Begin, End, Frame, RequestBody, ResponseData
+from telemetry.frames.frame import (
+    BODIES,
+    Begin,
+    End,
+    Frame,
+    RequestBody,
+    ResponseData,
+    SocketData,
+)
 
 MAX_HELD_BYTES = 96 * 1024 * 1024
 """The most memory that waiting frames take; the ``end`` frames of open exchanges may take more."""
@@ -65,7 +73,7 @@ class Shedding:
             return None
         size = body_bytes(frame)
         full = held_bytes + size > self.limit_bytes
-        if isinstance(frame, ResponseData) and (full or number in self._shed):
+        if isinstance(frame, (ResponseData, SocketData)) and (full or number in self._shed):
             self.shed_bytes += size
             self._shed[number] = self._shed.get(number, 0) + size
             return None

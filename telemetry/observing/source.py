@@ -2,16 +2,22 @@
 
 An exchange is settled once the end of this process can no longer lose any of it: its span is
 committed, or given up for good and counted, or not wanted. Only then may its sender forget the
-frames (R8).
+frames (R8). The calls of a WebSocket are exchanges that only this side knows
+(:mod:`telemetry.observing.socket_calls`): the connection is settled once it has ended, and all of
+them are.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames.frame import End
+from codec.apis.table import SESSIONS
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import Begin, End
+from telemetry.observing.socket_calls import SocketCalls
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +40,25 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
         self.settled.append(self.number)
 
 
+class _Socket:
+    """A WebSocket, and how many of its calls wait to be settled.
+
+    Attributes:
+        has_ended: no more calls come.
+    """
+
+    def __init__(self, calls: SocketCalls) -> None:
+        self.calls = calls
+        self.settled: list[int] = []  # the numbers of its calls
+        self.recorded_count = 0
+        self.has_ended = False
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of it can be lost any more."""
+        return self.has_ended and len(self.settled) == self.recorded_count
+
+
 class FrameSource:
     """The frames of one worker. Like its service, it is not safe for concurrent calls.
 
@@ -48,6 +73,8 @@ class FrameSource:
         self._observer = observer
         self._record = record
         self._settled: list[int] = []
+        self._sockets: dict[int, _Socket] = {}  # by the number of the connection
+        self._call_numbers = itertools.count(-1, -1)  # the worker's own numbers are positive
 
     def __len__(self) -> int:
         """Count the exchanges that are open."""
@@ -65,6 +92,12 @@ class FrameSource:
         """Observe frames; the span of an exchange that ends waits for the next commit."""
         observe = self._observer.feed
         for frame in frames:
+            if type(frame) is Begin and frame.is_socket:
+                self._begin_socket(frame)
+                continue
+            if self._sockets and (socket := self._sockets.get(frame.exchange)) is not None:
+                self._feed_socket(socket, frame)
+                continue
             exchange = observe(frame)
             if type(frame) is not End:
                 continue
@@ -73,10 +106,32 @@ class FrameSource:
             else:
                 self._settled.append(frame.exchange)  # not begun, or it failed: no span comes
 
+    def _begin_socket(self, begin: Begin) -> None:
+        """Begin to read a WebSocket; one that comes again is read from its beginning."""
+        self.forget(begin.exchange)
+        open_session = SESSIONS.get(begin.endpoint)
+        if open_session is None:
+            return  # a later version knows more
+        calls = SocketCalls(begin, open_session(), lambda: next(self._call_numbers))
+        self._sockets[begin.exchange] = _Socket(calls)
+
+    def _feed_socket(self, socket: _Socket, frame: Frame) -> None:
+        for own in socket.calls.feed(frame):
+            exchange = self._observer.feed(own)
+            if exchange is not None:
+                socket.recorded_count += 1
+                self._record(exchange, Receipt(socket.settled, own.exchange))
+        socket.has_ended = type(frame) is End
+
     def pop_settled(self) -> list[int]:
         """Return the numbers of the exchanges that were settled since the last call."""
         numbers = self._settled[:]
         self._settled.clear()
+        if self._sockets:
+            ended = [number for number, socket in self._sockets.items() if socket.is_settled]
+            for number in ended:
+                del self._sockets[number]
+            numbers += ended
         return numbers
 
     def lose(self, at_ns: int, message: str) -> int:
@@ -84,6 +139,10 @@ class FrameSource:
 
         The `message` says how the worker ended; the end was noticed at `at_ns`.
         """
+        for number, socket in self._sockets.items():
+            if not socket.has_ended:
+                end = End(exchange=number, at_ns=at_ns, kind=EndKind.WORKER_LOST, message=message)
+                self._feed_socket(socket, end)
         exchanges = self._observer.lose(at_ns, message)
         for number, exchange in exchanges:
             self._record(exchange, Receipt(self._settled, number))
@@ -91,8 +150,12 @@ class FrameSource:
 
     def forget(self, number: int) -> None:
         """Forget an exchange without a record: another source has its frames from the beginning."""
+        if (socket := self._sockets.pop(number, None)) is not None:
+            for own in socket.calls.open_numbers:
+                self._observer.forget(own)
         self._observer.forget(number)
 
     def forget_all(self) -> None:
         """Forget all that is open without a record: its worker sends it again."""
+        self._sockets.clear()
         self._observer.forget_all()

@@ -1,0 +1,106 @@
+"""Responses over a WebSocket at the demo upstream: each ``response.create`` is answered by events.
+
+Lanes (``stream_id``) answer at the same time, and each of them one request after the other. What a
+response continues is not remembered: the answer depends on the new input alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING
+
+from aiohttp import WSMsgType, web
+
+from codec.apis.faults import build_error
+from codec.text.jsontext import decode_json_object, encode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from codec.apis.player import Performance
+    from codec.text.jsontext import JsonObject
+
+MAX_WAITING = 64
+"""How many requests of a lane may wait."""
+
+
+async def serve_responses(
+    request: web.Request,
+    perform: Callable[[JsonObject], Performance | JsonObject],
+    *,
+    first_seconds: float,
+    chunk_seconds: float,
+) -> web.StreamResponse:
+    """Serve a connection to its end.
+
+    Args:
+        request: its handshake.
+        perform: begins the answer to a request, or returns the body of an error.
+        first_seconds: the time from a request to its first event.
+        chunk_seconds: the time between two events.
+    """
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    lanes: dict[str | None, asyncio.Queue[JsonObject]] = {}
+    async with asyncio.TaskGroup() as group:
+        tasks = []
+
+        async def answer_lane(name: str | None, creates: asyncio.Queue[JsonObject]) -> None:
+            mark = {} if name is None else {"stream_id": name}
+            with contextlib.suppress(ConnectionError):  # a client that left misses nothing
+                while True:
+                    body = await creates.get()
+                    generates = body.pop("generate", None) is not False
+                    answer = perform(body)
+                    await asyncio.sleep(first_seconds)
+                    for event in _list_events(answer, generates=generates):
+                        await socket.send_str(encode_json(event | mark))
+                        await asyncio.sleep(chunk_seconds)
+
+        async for message in socket:
+            if message.type is not WSMsgType.TEXT:
+                continue
+            try:
+                body = decode_json_object(message.data.encode())
+            except ValueError:
+                body = {}
+            if body.pop("type", None) != "response.create":
+                error = build_error("The demo upstream knows no such event.")
+                await socket.send_str(encode_json({"type": "error", **error}))
+                continue
+            name = body.pop("stream_id", None)
+            if name not in lanes:
+                lanes[name] = asyncio.Queue(MAX_WAITING)
+                tasks.append(group.create_task(answer_lane(name, lanes[name])))
+            await lanes[name].put(body)
+        for task in tasks:
+            task.cancel()
+    return socket
+
+
+def _list_events(answer: Performance | JsonObject, *, generates: bool) -> Iterator[JsonObject]:
+    """Yield the events of an answer, or of an error.
+
+    A request that only warms the model up (``generate: false``) gets an answer without output.
+    """
+    if isinstance(answer, dict):
+        yield {"type": "error", "status": 400, **answer}
+        return
+    for events in answer.stream():
+        for event in events:
+            _, _, data = event.partition(b"data: ")
+            said = decode_json_object(data.strip())
+            if not generates:
+                if not isinstance(said.get("response"), dict):
+                    continue
+                said["response"] = _without_output(said["response"])
+            yield said
+
+
+def _without_output(response: JsonObject) -> JsonObject:
+    usage = response.get("usage")
+    if isinstance(usage, dict):
+        asked = usage["input_tokens"]
+        usage = {"input_tokens": asked, "output_tokens": 0, "total_tokens": asked}
+    return {**response, "output": [], "usage": usage}

@@ -1,0 +1,235 @@
+"""The calls of a WebSocket: its bytes in, the frames of one exchange for each call out, sans-IO.
+
+A session of an API (:mod:`codec.apis.session`) says which calls the messages are about. Each call
+becomes an exchange as if it had come by HTTP: the request's body, an event stream, an end. So all
+that holds for calls holds here as well: masks, limits, times, what is shown while it runs.
+
+Ids follow from the connection's identity and the number of the call, so that frames that come again
+give the same spans (R8).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from codec.apis.session import CallEnd
+from codec.errors import CodecError
+from codec.members import object_of
+from codec.text.jsontext import encode_json
+from codec.websockets import MessageKind, MessageParser, read_deflate
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import End, RequestBody, ResponseData, ResponseHead, SocketData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from codec.apis.session import Session, SessionCall
+    from codec.text.jsontext import JsonObject
+    from codec.websockets import Message
+    from telemetry.frames.frame import Begin, Frame, Headers
+    from telemetry.span_identity import SpanIdentity
+
+_REFUSED_STATUS = 400
+"""The status of a call that was refused by an error that names none."""
+
+_read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
+
+_EXTENSIONS = "sec-websocket-extensions"
+
+_TEXTS = frozenset({MessageKind.TEXT, MessageKind.BINARY})
+
+_ENDS = {
+    CallEnd.ANSWERED: EndKind.UPSTREAM_EOF,
+    CallEnd.REFUSED: EndKind.UPSTREAM_EOF,
+    CallEnd.BROKEN: EndKind.UPSTREAM_EOF,
+    CallEnd.REPLACED: EndKind.UPSTREAM_BROKEN,
+}
+
+
+class SocketCalls:
+    """The calls of one connection.
+
+    Args:
+        begin: the first frame of the connection.
+        session: reads its messages.
+        next_number: gives a number that no other exchange has.
+    """
+
+    def __init__(self, begin: Begin, session: Session, next_number: Callable[[], int]) -> None:
+        self._begin = begin
+        self._session = session
+        self._next_number = next_number
+        self._parsers: dict[bool, MessageParser] = {}
+        self._head: ResponseHead | None = None
+        self._open: dict[int, _OpenCall] = {}  # by the identity of its object
+        self._count = 0
+        self._is_unread = False
+
+    @property
+    def open_numbers(self) -> list[int]:
+        """The numbers of the exchanges that are open."""
+        return [call.number for call in self._open.values()]
+
+    def feed(self, frame: Frame) -> Iterator[Frame]:
+        """Feed a frame of the connection, and yield those of its calls."""
+        if isinstance(frame, ResponseHead):
+            self._head = frame
+            agreed = [value for name, value in frame.headers if name == _EXTENSIONS]
+            deflate = read_deflate(",".join(agreed))
+            self._parsers = {
+                from_client: MessageParser(from_client=from_client, deflate=deflate)
+                for from_client in (True, False)
+            }
+        elif isinstance(frame, End):
+            yield from self._end(frame)
+        elif isinstance(frame, SocketData) and not self._is_unread:
+            yield from self._read(frame)
+
+    def _read(self, frame: SocketData) -> Iterator[Frame]:
+        parser = self._parsers.get(frame.from_client)
+        if parser is None:
+            return
+        try:
+            for message in parser.feed(frame.data):
+                if message.kind in _TEXTS:
+                    yield from self._tell(message, frame)
+        except CodecError:
+            self._is_unread = True  # what follows cannot be understood either
+            for call in self._open.values():
+                call.is_cut = True
+
+    def _tell(self, message: Message, frame: SocketData) -> Iterator[Frame]:
+        """Yield the frames of the calls that a message is about."""
+        calls = self._session.feed(
+            message.data,
+            from_client=frame.from_client,
+            at_ns=frame.at_ns,
+            is_whole=message.is_whole,
+        )
+        for call in calls:
+            if call.first_ns is None and call.end is None:
+                continue  # it waits for its turn
+            is_new = id(call) not in self._open
+            open_call = self._open_call(call)
+            if is_new:
+                yield from open_call.begin(message.data)
+            if not frame.from_client:
+                open_call.is_cut |= not message.is_whole
+                if message.is_whole:
+                    yield open_call.take(message.data, frame.at_ns)
+            if call.end is not None:
+                del self._open[id(call)]
+                yield open_call.end(frame.at_ns, _ENDS.get(call.end, EndKind.UPSTREAM_EOF))
+
+    def _open_call(self, call: SessionCall) -> _OpenCall:
+        known = self._open.get(id(call))
+        if known is None:
+            self._count += 1
+            identity = _derive(self._begin.identity, self._count)
+            number = self._next_number()
+            known = self._open[id(call)] = _OpenCall(
+                call,
+                msgspec.structs.replace(
+                    self._begin,
+                    exchange=number,
+                    at_ns=call.start_ns,
+                    identity=identity,
+                    headers=_prefer_metadata(self._begin.headers, call.body),
+                    is_socket=False,
+                ),
+                self._head.headers if self._head is not None else (),
+            )
+        return known
+
+    def _end(self, end: End) -> Iterator[Frame]:
+        """End what the end of the connection cuts off."""
+        for call in self._session.close(end.at_ns):
+            if id(call) not in self._open:
+                yield from self._open_call(call).begin()
+        kind = end.kind
+        if kind in (EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END):
+            kind = EndKind.UPSTREAM_BROKEN  # it ended in the middle of an answer
+        for open_call in self._open.values():
+            yield open_call.end(end.at_ns, kind, end.message)
+        self._open.clear()
+
+
+class _OpenCall:
+    """A call of which frames were given out.
+
+    Attributes:
+        is_cut: something of its answer is missing.
+    """
+
+    def __init__(self, call: SessionCall, begin: Begin, headers: Headers) -> None:
+        self.call = call
+        self.is_cut = False
+        self._begin = begin
+        self._headers = headers
+
+    @property
+    def number(self) -> int:
+        return self._begin.exchange
+
+    def begin(self, text: bytes = b"") -> Iterator[Frame]:
+        """Yield the frames of the request, and of the answer's head, if an answer began.
+
+        The answer begins with this message of the server.
+        """
+        body = encode_json(self.call.body).encode()
+        yield self._begin
+        yield RequestBody(exchange=self.number, data=body, size_bytes=len(body))
+        is_refused = self.call.end is CallEnd.REFUSED
+        if self.call.first_ns is None and not is_refused:
+            return  # it was never answered
+        named = _read_status(text) if is_refused else None
+        status = int(named[1]) if named is not None else _REFUSED_STATUS
+        yield ResponseHead(
+            exchange=self.number,
+            at_ns=self.call.first_ns or self.call.end_ns or self._begin.at_ns,
+            status=status if is_refused else 200,
+            headers=self._headers,
+        )
+
+    def take(self, text: bytes, at_ns: int) -> Frame:
+        """Take a message of the server, an event of the answer."""
+        if self.call.end is not CallEnd.REFUSED:
+            text = b"data: " + text.replace(b"\n", b" ") + b"\n\n"
+        return ResponseData(self.number, at_ns, text)
+
+    def end(self, at_ns: int, kind: EndKind, message: str = "") -> Frame:
+        """End the exchange."""
+        shed_bytes = int(self.is_cut)
+        return End(
+            exchange=self.number, at_ns=at_ns, kind=kind, message=message, shed_bytes=shed_bytes
+        )
+
+
+def _prefer_metadata(headers: Headers, body: JsonObject) -> Headers:
+    """Let the request say what the handshake said for the whole connection: session, thread, turn.
+
+    Codex repeats its heads in ``client_metadata``, some with underscores.
+    """
+    said = object_of(body.get("client_metadata"))
+    if not said:
+        return headers
+    return tuple(
+        (name, value if (own := _find_own(said, name)) is None else own) for name, value in headers
+    )
+
+
+def _find_own(said: JsonObject, name: str) -> str | None:
+    own = said.get(name, said.get(name.replace("-", "_")))
+    return own if isinstance(own, str) else None
+
+
+def _derive(identity: SpanIdentity, number: int) -> SpanIdentity:
+    """Derive the identity of a call; without a caller each call has a trace to itself."""
+    seed = f"{identity.trace_id} {identity.span_id} {number}".encode()
+    digest = hashlib.sha256(seed).hexdigest()
+    trace_id = identity.trace_id if identity.parent_span_id is not None else digest[16:48]
+    return msgspec.structs.replace(identity, trace_id=trace_id, span_id=digest[:16])

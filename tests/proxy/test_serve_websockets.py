@@ -1,0 +1,182 @@
+"""WebSockets through ``spantap serve``: the real SDK, and processes that are killed meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from openai import AsyncOpenAI
+from websockets.asyncio.client import connect
+
+from codec.text.jsontext import decode_json_object, encode_json
+from telemetry.errors import StoreError
+from telemetry.reading.stored_calls import open_calls
+from tests.e2e.processes import wait_until
+from tests.e2e.spantap import running_upstream
+from tests.proxy.running_runs import Runs
+from tests.proxy.test_run_command import serve, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from websockets.asyncio.client import ClientConnection
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture(name="upstream", scope="module")
+def _upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """The port of the demo upstream."""
+    with running_upstream(tmp_path_factory.mktemp("upstream")) as port:
+        yield port
+
+
+@pytest.fixture(name="runs")
+def _runs(upstream: int, tmp_path: Path) -> Iterator[Runs]:
+    """A proxy that relays WebSockets to it."""
+    variables = {
+        "SPANTAP_UPSTREAM": f"http://127.0.0.1:{upstream}",
+        "SPANTAP_WEBSOCKETS": "relay",
+        "SPANTAP_DRAIN_SECONDS": "1",
+    }
+    runs = Runs(folder=tmp_path, variables=variables)
+    with serve(runs) as server:
+        wait_for(server, runs)
+        yield runs
+        server.end()
+    runs.see_none_left()
+
+
+def host(runs: Runs) -> str:
+    return f"127.0.0.1:{runs.variables['SPANTAP_PORT']}"
+
+
+@contextlib.asynccontextmanager
+async def connected(runs: Runs) -> AsyncIterator[ClientConnection]:
+    """A client of the package ``websockets``, which compresses."""
+    async with connect(f"ws://{host(runs)}/v1/responses") as client:
+        yield client
+
+
+def _bytes(message: str | bytes) -> bytes:
+    return message.encode() if isinstance(message, str) else message
+
+
+async def receive(client: ClientConnection) -> dict[str, Any]:
+    """The next event."""
+    return decode_json_object(_bytes(await client.recv()))
+
+
+async def ask(client: ClientConnection, text: str, **members: Any) -> dict[str, Any]:
+    """A response to its last event."""
+    create = {"type": "response.create", "model": "gpt-demo", "input": text, **members}
+    await client.send(encode_json(create))
+    async with asyncio.timeout(30):
+        while True:
+            event = await receive(client)
+            if event["type"] in {"response.completed", "error"}:
+                return event
+
+
+def outcomes(runs: Runs) -> list[tuple[str, str]]:
+    """The outcome of each recorded call, and what it asked, oldest first."""
+    with contextlib.suppress(StoreError), open_calls(runs.store) as reader:
+        summaries = [stored.summary for stored in reader.newest(1000)]
+        return [(str(it.outcome), it.columns.preview or "") for it in summaries]
+    return []
+
+
+async def wait_for_calls(runs: Runs, count: int) -> list[tuple[str, str]]:
+    """All recorded calls, once there are so many."""
+    await asyncio.to_thread(
+        wait_until, lambda: len(outcomes(runs)) >= count, 20, f"{count} calls: {outcomes(runs)}"
+    )
+    return outcomes(runs)
+
+
+async def test_the_sdk_s_responses_are_recorded_while_it_is_connected(runs: Runs) -> None:
+    """Each is a call of one conversation."""
+    client = AsyncOpenAI(api_key="sk-none", base_url=f"http://{host(runs)}/v1")
+    async with client.responses.connect() as connection:
+        parent: dict[str, str] = {}
+        for text in ("Hello there", "and again"):
+            await connection.response.create(model="gpt-demo", input=text, **parent)  # type: ignore[arg-type]
+            async for event in connection:
+                if event.type == "response.completed":
+                    assert event.response.output_text
+                    parent = {"previous_response_id": event.response.id}
+                    break
+        calls = await wait_for_calls(runs, 2)
+    assert calls == [("completed", "Hello there"), ("completed", "and again")]
+    with open_calls(runs.store) as reader:
+        conversations = {stored.summary.columns.conversation for stored in reader.newest(10)}
+    assert len(conversations) == 1
+
+
+async def test_lanes_and_errors_have_their_own_calls(runs: Runs) -> None:
+    """Of one connection at the same time."""
+    async with connected(runs) as client:
+        for lane in ("a", "b"):
+            create = {"type": "response.create", "model": "gpt-demo", "stream_id": lane}
+            await client.send(encode_json(create | {"input": f"lane {lane}"}))
+        assert (await ask(client, "x", model=1))["type"] == "error"
+        ended = 0
+        async with asyncio.timeout(30):
+            while ended < 2:
+                ended += (await receive(client))["type"] == "response.completed"
+        calls = await wait_for_calls(runs, 3)
+    assert sorted(calls)[:2] == [("completed", "lane a"), ("completed", "lane b")]
+    assert calls[0][0] == "upstream_error"
+
+
+async def test_a_telemetry_that_is_killed_loses_no_response_and_doubles_none(runs: Runs) -> None:
+    """In the middle of compressed traffic, with a response under way."""
+    async with connected(runs) as client:
+        await ask(client, "first")
+        await wait_for_calls(runs, 1)
+        asking = asyncio.ensure_future(ask(client, "second"))
+        await asyncio.sleep(0.2)
+        [pid] = runs.pids("proxy.processes.telemetry")
+        os.kill(pid, signal.SIGKILL)
+        await asking
+        await ask(client, "third")
+        calls = await wait_for_calls(runs, 3)
+        await asyncio.sleep(0.5)
+    assert outcomes(runs) == calls
+    assert sorted(calls) == [("completed", text) for text in ("first", "second", "third")]
+
+
+async def test_a_worker_that_is_killed_leaves_its_open_response_as_lost(runs: Runs) -> None:
+    """What it had answered before stays."""
+    async with connected(runs) as client:
+        await ask(client, "first")
+        with contextlib.suppress(Exception):
+            asking = asyncio.ensure_future(ask(client, "second"))
+            await asyncio.sleep(0.25)
+            [pid] = runs.pids("proxy.processes.worker")
+            os.kill(pid, signal.SIGKILL)
+            await asking
+    calls = await wait_for_calls(runs, 2)
+    assert calls == [("completed", "first"), ("worker_lost", "second")]
+
+
+async def test_a_shutdown_ends_the_open_response_and_says_so(runs: Runs) -> None:
+    """With a close 1001 for the client."""
+    client = await connect(f"ws://{host(runs)}/v1/responses")
+    await ask(client, "first")
+    create = {"type": "response.create", "model": "gpt-demo", "input": "long [words=2000]"}
+    await client.send(encode_json(create))
+    await client.recv()
+    [pid] = runs.pids("proxy.processes.supervisor")
+    os.kill(pid, signal.SIGTERM)
+    with contextlib.suppress(Exception):
+        while True:
+            await client.recv()
+    assert client.close_code in {1001, 1006}
+    await asyncio.to_thread(runs.see_none_left)
+    assert outcomes(runs)[0] == ("completed", "first")

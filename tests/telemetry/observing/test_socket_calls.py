@@ -1,0 +1,298 @@
+"""The calls of a WebSocket: one span for each response, whatever becomes of the connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from websockets.extensions.permessage_deflate import PerMessageDeflate
+from websockets.frames import Frame as WireFrame
+from websockets.frames import Opcode
+
+from codec.parts import Text
+from codec.text.jsontext import encode_json
+from telemetry.frames.ending import EndKind
+from telemetry.frames.frame import End, Frame, ResponseHead, SocketData
+from telemetry.observing.exchange import Exchange, Outcome
+from telemetry.observing.observer import Observer
+from telemetry.observing.source import FrameSource
+from tests.telemetry import tap_frames
+from tests.telemetry.tap_frames import MS, START_NS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from codec.parts import Message
+    from telemetry.observing.source import Receipt
+
+NUMBER = 7
+DEFLATE = (("sec-websocket-extensions", "permessage-deflate"),)
+
+
+class Wire:
+    """Both directions of a connection, and the frames that a worker would make of them."""
+
+    def __init__(self, *, is_compressed: bool = False, **begun: Any) -> None:
+        defaults = {"endpoint": "responses", "method": "GET", "path": "/v1/responses"}
+        self.frames: list[Frame] = [
+            tap_frames.begin(NUMBER, is_socket=True, **{**defaults, **begun}),
+            ResponseHead(
+                exchange=NUMBER,
+                at_ns=START_NS,
+                status=101,
+                headers=DEFLATE if is_compressed else (),
+            ),
+        ]
+        self._deflates: dict[bool, list[Any]] = {
+            from_client: [PerMessageDeflate(False, False, 15, 15)] if is_compressed else []
+            for from_client in (True, False)
+        }
+        self._at_ns = START_NS
+
+    def say(self, message: Any, *, from_client: bool) -> None:
+        """One side sends a message."""
+        text = message if isinstance(message, bytes) else encode_json(message).encode()
+        frame = WireFrame(Opcode.TEXT, text)
+        data = frame.serialize(mask=from_client, extensions=self._deflates[from_client])
+        self._at_ns += MS
+        self.frames.append(SocketData(NUMBER, self._at_ns, from_client, data))
+
+    def create(self, text: str, **members: Any) -> None:
+        """The client asks for a response."""
+        create = {"type": "response.create", "model": "m-1", "input": text, **members}
+        self.say(create, from_client=True)
+
+    def answer(self, answer_id: str, text: str, previous: str | None = None) -> None:
+        """The server answers."""
+        self.begin_answer(answer_id, previous)
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        item = {"type": "message", "id": "m", "role": "assistant", "content": content}
+        self.end_answer(answer_id, [item])
+
+    def begin_answer(self, answer_id: str, previous: str | None = None) -> None:
+        """The server begins an answer."""
+        response: dict[str, Any] = {
+            "id": answer_id,
+            "object": "response",
+            "status": "in_progress",
+            "model": "m-1",
+            "output": [],
+            "previous_response_id": previous,
+        }
+        self.say({"type": "response.created", "response": response}, from_client=False)
+        self.say(
+            {"type": "response.output_text.delta", "output_index": 0, "delta": "a"},
+            from_client=False,
+        )
+
+    def end_answer(self, answer_id: str, output: list[Any]) -> None:
+        """The server ends it."""
+        response = {
+            "id": answer_id,
+            "object": "response",
+            "status": "completed",
+            "model": "m-1",
+            "output": output,
+            "usage": {"input_tokens": 5, "output_tokens": 3, "total_tokens": 8},
+        }
+        self.say({"type": "response.completed", "response": response}, from_client=False)
+
+    def end(self, kind: EndKind = EndKind.CLIENT_GONE) -> None:
+        """The connection ends."""
+        self.frames.append(End(exchange=NUMBER, at_ns=self._at_ns + MS, kind=kind))
+
+
+class Recording:
+    """What a source records."""
+
+    def __init__(self) -> None:
+        self.failures: list[Exception] = []
+        self.exchanges: list[Exchange] = []
+        self.receipts: list[Receipt] = []
+        self.source = FrameSource(Observer(self.failures.append), self._record)
+
+    def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
+        assert receipt is not None
+        self.exchanges.append(exchange)
+        self.receipts.append(receipt)
+
+    def feed(self, frames: Iterable[Frame]) -> Recording:
+        self.source.feed(*frames)
+        assert self.failures == []
+        return self
+
+    @property
+    def said(self) -> list[tuple[Outcome, str]]:
+        """The outcome and the text of each answer."""
+        return [(exchange.outcome, _text(exchange)) for exchange in self.exchanges]
+
+
+def _text(exchange: Exchange) -> str:
+    said = exchange.response
+    return "" if said is None else "".join(_words(one.message) for one in said.answers)
+
+
+def _words(message: Message) -> str:
+    """The texts of a message."""
+    parts = (part.text if isinstance(part, Text) else part for part in message.parts)
+    return "".join(part for part in parts if isinstance(part, str))
+
+
+def two_answers(**wire: Any) -> Wire:
+    """A connection with a question, and one that continues it."""
+    both = Wire(**wire)
+    both.create("first")
+    both.answer("resp-1", "one")
+    both.create("second", previous_response_id="resp-1")
+    both.answer("resp-2", "two", "resp-1")
+    return both
+
+
+def test_each_response_is_a_call_while_the_connection_lasts() -> None:
+    """With its own ids, its counts, and the conversation as the connection knows it."""
+    recording = Recording().feed(two_answers().frames)
+    assert recording.said == [(Outcome.COMPLETED, "one"), (Outcome.COMPLETED, "two")]
+    one, two = recording.exchanges
+    assert one.identity.trace_id != two.identity.trace_id
+    assert one.response is not None
+    assert one.response.usage is not None
+    assert two.request is not None
+    texts = [*map(_words, two.request.read_messages())]
+    assert texts == ["first", "one", "second"]
+
+
+def test_a_connection_is_settled_once_it_has_ended_and_all_its_calls_are() -> None:
+    """Until then its worker keeps its frames."""
+    wire = two_answers()
+    recording = Recording().feed(wire.frames)
+    for receipt in recording.receipts:
+        receipt.settle()
+    assert recording.source.pop_settled() == []
+    wire.end()
+    recording.feed(wire.frames[-1:])
+    assert recording.source.pop_settled() == [NUMBER]
+    assert recording.source.pop_settled() == []
+
+
+def test_a_call_that_waits_for_its_commit_holds_its_connection_back() -> None:
+    """A crash would lose it."""
+    wire = two_answers()
+    wire.end()
+    recording = Recording().feed(wire.frames)
+    recording.receipts[0].settle()
+    assert recording.source.pop_settled() == []
+    recording.receipts[1].settle()
+    assert recording.source.pop_settled() == [NUMBER]
+
+
+def test_frames_that_come_again_give_the_same_ids() -> None:
+    """To a new process, or to the same one."""
+    frames = two_answers().frames
+    first, second = Recording().feed(frames), Recording().feed(frames)
+    ids = [exchange.identity for exchange in first.exchanges]
+    assert [exchange.identity for exchange in second.exchanges] == ids
+    second.feed(frames)
+    assert [exchange.identity for exchange in second.exchanges] == ids * 2
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 5000), max_size=8),
+    is_compressed=st.booleans(),
+)
+def test_reads_may_be_cut_anywhere(cuts: list[int], *, is_compressed: bool) -> None:
+    """And be compressed, with what was said before as context."""
+    whole = two_answers(is_compressed=is_compressed)
+    cut_frames: list[Frame] = []
+    for frame in whole.frames:
+        if isinstance(frame, SocketData):
+            cut_frames += [
+                SocketData(NUMBER, frame.at_ns, frame.from_client, piece)
+                for piece in tap_frames.cut(frame.data, cuts)
+            ]
+        else:
+            cut_frames.append(frame)
+    plain = Recording().feed(two_answers().frames).exchanges
+    cut = Recording().feed(cut_frames).exchanges
+    assert [(one.identity, one.request_body, _text(one)) for one in cut] == [
+        (one.identity, one.request_body, _text(one)) for one in plain
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"),
+    [
+        (EndKind.CLIENT_GONE, Outcome.CLIENT_DISCONNECTED),
+        (EndKind.UPSTREAM_EOF, Outcome.TRUNCATED),
+        (EndKind.UPSTREAM_BROKEN, Outcome.TRUNCATED),
+        (EndKind.DRAIN_DEADLINE, Outcome.DRAIN_DEADLINE),
+    ],
+)
+def test_what_the_end_of_the_connection_cuts_says_how(kind: EndKind, outcome: Outcome) -> None:
+    """As for a call over HTTP; a request without an answer has a span, too."""
+    wire = Wire()
+    wire.create("first")
+    wire.begin_answer("resp-1")
+    wire.create("second", stream_id="other")
+    wire.end(kind)
+    recording = Recording().feed(wire.frames)
+    assert recording.exchanges[0].outcome is outcome
+    assert len(recording.exchanges) == 2
+
+
+def test_a_worker_that_is_lost_ends_its_open_calls() -> None:
+    """Those that had ended stay as they are."""
+    wire = two_answers()
+    wire.create("third", previous_response_id="resp-2")
+    wire.begin_answer("resp-3", "resp-2")
+    recording = Recording().feed(wire.frames)
+    recording.source.lose(START_NS + 9_000 * MS, "the worker process 1 ended")
+    outcomes = [exchange.outcome for exchange in recording.exchanges]
+    assert outcomes == [Outcome.COMPLETED, Outcome.COMPLETED, Outcome.WORKER_LOST]
+
+
+def test_an_error_before_an_answer_is_a_refused_call() -> None:
+    """With the provider's words, and the status that it names."""
+    wire = Wire()
+    wire.create("first")
+    error = {"type": "invalid_request_error", "code": "no_model", "message": "no such model"}
+    wire.say({"type": "error", "status": 404, "error": error}, from_client=False)
+    wire.create("second")
+    wire.answer("resp-1", "one")
+    recording = Recording().feed(wire.frames)
+    refused, answered = recording.exchanges
+    assert (refused.outcome, refused.response_status) == (Outcome.UPSTREAM_ERROR, 404)
+    assert "no such model" in (refused.error_body or "")
+    assert answered.outcome is Outcome.COMPLETED
+
+
+def test_bytes_that_are_no_websocket_end_the_observation_and_nothing_else() -> None:
+    """The call that was open is marked; what came before stays."""
+    wire = two_answers()
+    wire.create("third")
+    wire.begin_answer("resp-3")
+    wire.frames.append(SocketData(NUMBER, START_NS + 500 * MS, False, b"\xff\xff\xff"))
+    wire.end_answer("resp-3", [])
+    wire.end()
+    recording = Recording().feed(wire.frames)
+    assert [exchange.outcome for exchange in recording.exchanges[:2]] == [Outcome.COMPLETED] * 2
+    assert recording.exchanges[2].outcome is not Outcome.COMPLETED
+    assert "observer_limit" in recording.exchanges[2].anomalies
+
+
+def test_a_client_that_asks_for_no_content_is_heeded_in_each_call() -> None:
+    """It said so in its handshake."""
+    wire = two_answers(headers=(("x-spantap-content", "off"),))
+    for exchange in Recording().feed(wire.frames).exchanges:
+        assert exchange.hides_content
+
+
+def test_an_api_without_sessions_is_settled_at_its_end() -> None:
+    """A later version may have sent it."""
+    wire = two_answers(endpoint="chat.completions")
+    wire.end()
+    recording = Recording().feed(wire.frames)
+    assert recording.exchanges == []
+    assert recording.source.pop_settled() == [NUMBER]
