@@ -32,6 +32,11 @@ def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
             f"through spantap (process {proxy_pid}), which stays until it ends, for a day at most; "
             "its calls are no longer recorded"
         )
+    for process in ended.earlier:
+        yield (
+            f"process {process.pid} ({process.name}) of an earlier run still runs: calls that the "
+            "command made through it are not recorded. End it first"
+        )
 
 
 def _describe_failures(report: InterceptReport) -> Iterator[str]:

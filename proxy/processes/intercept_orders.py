@@ -56,10 +56,16 @@ class OpenedPort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EndedPort(msgspec.Struct, frozen=True, kw_only=True):
-    """What an interception did in its run, and the processes that stay."""
+    """What an interception did in its run, and the processes that stay.
+
+    Attributes:
+        staying: those of this launch.
+        earlier: those of earlier launches.
+    """
 
     report: InterceptReport
     staying: tuple[Staying, ...] = ()
+    earlier: tuple[Staying, ...] = ()
 
 
 InterceptOrder = OpenIntercept | TunnelIntercept | CloseIntercept

@@ -67,6 +67,7 @@ class _Open:
         folder: for the certificates of a launch; empty if the port belongs to none.
         past: the report of the worker's earlier processes.
         logged: tunnelled hosts that the log has named, and the reason.
+        outlives: its launch is over, and processes of it stay.
     """
 
     worker: Child
@@ -78,6 +79,7 @@ class _Open:
     restarts: int = 0
     past: InterceptReport = field(default_factory=InterceptReport)
     logged: set[tuple[str, TunnelReason]] = field(default_factory=set)
+    outlives: bool = False
 
     @property
     def report(self) -> InterceptReport:
@@ -116,14 +118,13 @@ class Interceptions:
         self._scratch = scratch
         self._numbers = itertools.count(1)
         self._open: dict[int, _Open] = {}
-        self._outliving = 0
         for worker in workers:
             worker.on_intercept = self._hear
 
     @property
     def is_needed(self) -> bool:
         """Tell whether a port is still open for a process that has outlived its command."""
-        return self._outliving > 0
+        return any(opened.outlives for opened in self._open.values())
 
     def open(self, interception: Interception) -> OpenedPort:
         """Open a port for a launch.
@@ -168,9 +169,17 @@ class Interceptions:
         await _wait_until_over(opened)
         secret = opened.order.interception.secret
         staying = await _look_until_gone(secret, ENDING_SECONDS, ENDING_SECONDS / 5)
-        ended = EndedPort(report=opened.report, staying=tuple(staying))
+        earlier = [
+            process
+            for other in [*self._open.values()]
+            if other.outlives
+            for process in await asyncio.to_thread(find_staying, other.order.interception.secret)
+        ]
+        ended = EndedPort(
+            report=opened.report, staying=tuple(staying), earlier=tuple(sorted(set(earlier)))
+        )
         if staying:
-            self._outliving += 1
+            opened.outlives = True
             spawn(self._outlive(opened, secret), name="an interception that outlives its launch")
         else:
             self._close(opened)
@@ -180,7 +189,6 @@ class Interceptions:
         """Keep a port until the processes that have its secret have ended."""
         await _look_until_gone(secret, STAY_SECONDS, LOOK_SECONDS)
         self._close(opened)
-        self._outliving -= 1
         self.on_gone()
 
     def _hear(self, news: InterceptNews) -> None:

@@ -185,7 +185,7 @@ print(call("gateway.corp.test"))
 
 
 def test_a_process_that_outlives_the_run_keeps_its_way(runs: InterceptedRuns) -> None:
-    """Its pid is named, its calls are tunnelled, and the proxy ends after it."""
+    """Its pid is named, by later runs too, its calls are tunnelled, and the proxy ends after it."""
     go, done = runs.folder / "go", runs.folder / "done"
     script = f"""
 import pathlib, subprocess
@@ -204,6 +204,9 @@ print(call())
     status, out, err = runs.intercept(script)
     assert (status, out) == (0, "200\n"), err
     assert "still runs. Its way to the network leads through spantap" in err
+    _, _, err = runs.intercept("pass")
+    assert "of an earlier run still runs: calls that the command made through it" in err
+    assert "Its way to the network" not in err
     go.touch()
     wait_until(lambda: done.exists() and done.read_text() == "200", 20, "the call of what stays")
     assert runs.calls() == [("python", "gpt-demo")]
