@@ -20,7 +20,7 @@ from proxy.commands.no_call import NoCall
 from proxy.launches.bases import Bases
 from proxy.launches.environment import fit_environment, look_around
 from proxy.launches.joining import join_proxy
-from proxy.launches.tools import Changes, Start, find_tool
+from proxy.launches.tools import Changes, Start, Tool, find_tool
 from proxy.launches.variables import keep_fixed
 from proxy.processes.launch_channel import Join
 from proxy.settings.variable_names import describe_unknown_names
@@ -71,18 +71,10 @@ def prepare_by_urls(
             environ=environ | resolved.assigned,
             set_urls=around.set_urls | around.tool_urls,
         )
-        changes = tool.adapt(start, bases)
+        changes, sentence = _adapt(tool, start, bases, resolved)
+        sentences += [sentence] if sentence else []
         for name, text in changes.variables.items():
             _set(environ, name, os.environ.get(name) if text is None else text)
-        if changes.arguments and resolved.at is None:
-            flags = shlex.join(changes.arguments)
-            sentences.append(
-                f"{resolved.name} needs {flags}, which cannot be put into {resolved.through}: "
-                f"start {resolved.name} itself"
-            )
-            changes = Changes()
-        elif changes.summary:
-            sentences.append(f"for {_describe(resolved)}: {changes.summary} (not with --no-flags)")
     at = resolved.at or 1
     return membership, Prepared(
         command=(*command[:at], *changes.arguments, *command[at:]),
@@ -90,6 +82,21 @@ def prepare_by_urls(
         sentences=tuple(sentences),
         no_call=NoCall.of(resolved, fitted, changes.summary),
     )
+
+
+def _adapt(tool: Tool, start: Start, bases: Bases, resolved: Resolved) -> tuple[Changes, str]:
+    """Find what to change for a program, and what to say of it."""
+    changes = tool.adapt(start, bases)
+    if changes.arguments and resolved.at is None:
+        flags = shlex.join(changes.arguments)
+        sentence = (
+            f"{resolved.name} needs {flags}, which cannot be put into {resolved.through}: "
+            f"start {resolved.name} itself"
+        )
+        return Changes(variables=changes.variables), sentence
+    if not changes.summary:
+        return changes, ""
+    return changes, f"for {_describe(resolved)}: {changes.summary} (not with --no-flags)"
 
 
 def _describe(resolved: Resolved) -> str:
