@@ -162,7 +162,7 @@ REQUESTS_REFUSED: Final = _counter(
 REQUESTS_UNOBSERVED: Final = _counter(
     "spantap.requests.unobserved",
     "{request}",
-    "Calls by an API that is not observed: relayed, and in no span",
+    "WebSockets, and calls by an API that is not observed: relayed, and in no span",
     (URL_PATH,),
 )
 UPGRADES_REFUSED: Final = _counter(

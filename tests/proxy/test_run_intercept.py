@@ -130,22 +130,11 @@ def test_a_host_of_the_user_s_is_opened(runs: InterceptedRuns) -> None:
     assert runs.calls() == [("python", "gpt-demo")]
 
 
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        ("github.com", "login, account or code host"),
-        ("*.corp.test", "wildcard"),
-        ("10.0.0.1", "is an address"),
-        ("amazonaws.com", "stands for many hosts"),
-    ],
-)
-def test_a_host_that_may_not_be_opened_is_refused(
-    name: str, why: str, runs: InterceptedRuns
-) -> None:
+def test_a_host_that_may_not_be_opened_is_refused(runs: InterceptedRuns) -> None:
     """Before anything is started."""
-    status, out, err = runs.intercept("print('ran')", "--intercept-host", name)
+    status, out, err = runs.intercept("print('ran')", "--intercept-host", "github.com")
     assert (status, out) == (2, "")
-    assert why in err
+    assert "--intercept-host: 'github.com' is a login, account or code host" in err
     assert not runs.store.exists()
 
 
