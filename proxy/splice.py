@@ -31,12 +31,13 @@ class Splice:
         for end in ends:
             if end not in gone:
                 end.transport.set_protocol(end)
-        for end, early in zip(ends, (from_near, from_far), strict=True):
+        near, far = ends
+        for end, other, early in ((near, far, from_near), (far, near, from_far)):
             if early:
                 end.data_received(early)
             if end in gone:
                 end.connection_lost(None)
-            else:
+            elif not other.is_full:  # what came early may have filled it
                 end.transport.resume_reading()
 
     def note(self, end: SplicedEnd, data: bytes) -> None:
@@ -71,16 +72,17 @@ class SplicedEnd(asyncio.Protocol):
 
     Attributes:
         has_ended: nothing more comes on it.
+        is_full: too many bytes wait for it.
         passes_on: what comes is written to the other one; otherwise it is dropped.
     """
 
-    __slots__ = ("_other", "_splice", "has_ended", "passes_on", "transport")
+    __slots__ = ("_other", "_splice", "has_ended", "is_full", "passes_on", "transport")
 
     def __init__(
         self, transport: asyncio.Transport, other: asyncio.Transport, splice: Splice
     ) -> None:
         self.transport = transport
-        self.has_ended = False
+        self.has_ended = self.is_full = False
         self.passes_on = True
         self._other = other
         self._splice = splice
@@ -93,11 +95,13 @@ class SplicedEnd(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Do not read the other side, because this one reads too slowly."""
+        self.is_full = True
         self._other.pause_reading()
         self._splice.note_full(self)
 
     def resume_writing(self) -> None:
         """Read the other side again."""
+        self.is_full = False
         self._other.resume_reading()
 
     def eof_received(self) -> bool:

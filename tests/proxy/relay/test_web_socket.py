@@ -560,6 +560,31 @@ async def test_a_buffer_that_is_full_at_the_switch_is_bounded() -> None:
         writer.transport.abort()
 
 
+async def test_what_comes_with_the_101_may_fill_the_client_s_buffer() -> None:
+    """Then the upstream is not read until the client has read some of it."""
+    most = 0
+
+    async def flood(connection: Connection) -> None:
+        data = SWITCH + bytes(250_000)
+        async with asyncio.timeout(2):
+            while True:
+                await connection.send(data)
+                data = bytes(250_000)
+
+    async with relaying(flood, websockets="relay", send_buffer_bytes=4096) as (_, running):
+        _, writer = await asyncio.open_connection(*running.address)
+        writer.write(handshake())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while True:
+                    for connection in running.server.connections:
+                        waiting = connection.stream.transport.get_write_buffer_size()
+                        most = max(most, waiting)
+                    await asyncio.sleep(0.01)
+        assert 0 < most < 16 * 65536
+        writer.transport.abort()
+
+
 async def test_an_end_with_a_little_to_read_is_cut_too() -> None:
     """When the other one is gone: its buffer will never be full."""
     async with joined(send_buffer_bytes=4096, client_stall_timeout_seconds=0.4) as (
