@@ -162,7 +162,7 @@ REQUESTS_REFUSED: Final = _counter(
 REQUESTS_UNOBSERVED: Final = _counter(
     "spantap.requests.unobserved",
     "{request}",
-    "WebSockets, and calls by an API that is not observed: relayed, and in no span",
+    "Calls and WebSockets of APIs that are not observed: relayed, and in no span",
     (URL_PATH,),
 )
 UPGRADES_REFUSED: Final = _counter(
