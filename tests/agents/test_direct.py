@@ -30,7 +30,7 @@ from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.agents.direct import HOSTS, Arrived, Plan, Started
 from tests.agents.quiet import CODEX_SETTINGS, GEMINI_SETTINGS, keep_quiet
-from tests.agents.tasks import BEFORE, CODEX_OWN, HERE, NOTES, TASKS
+from tests.agents.tasks import BEFORE, CODEX_OWN, GROK, HERE, NOTES, TASKS
 from tests.e2e.processes import clean_environment
 from tests.e2e.spantap import PROGRAM
 from tests.lanes import find_agents
@@ -154,7 +154,8 @@ class Way:
     """An agent, and where it calls.
 
     Attributes:
-        reads_base_url: it takes a base URL from a variable, or ``spantap run`` gives it one.
+        reads_base_url: it has one from a variable or ``spantap run``, and sends there what can be
+            compared.
         lost: members of a body and heads that a base URL takes away.
         is_ordered: its heads come in the same order each time.
     """
@@ -192,6 +193,7 @@ WAYS = {
     "pi": Way(task=AGENTS["pi"], reads_base_url=False),
     "kimi": Way(task=AGENTS["kimi"]),
     "aider": Way(task=AGENTS["aider"]),
+    "grok": Way(task=GROK, reads_base_url=False),  # to a base URL, it sends something else
 }
 
 
