@@ -46,7 +46,7 @@ def _findings(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[Fi
     yield good("run", f"`spantap run` sets {program.sets.replace('`', '')}")
     if program.hosts:
         words = f"`spantap run --intercept` records its calls to {', '.join(program.hosts)}"
-        yield good("intercept", f"{words}, and changes nothing in them")
+        yield good("intercept", f"{words}, which it makes as without spantap")
     if program.changes:
         yield note("base URL", program.changes, f"`spantap run` sets {program.mend}")
     if resolved.at is None:
