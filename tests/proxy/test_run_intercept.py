@@ -54,6 +54,16 @@ class InterceptedRuns(Runs):
         """The path of the certificate that all trust outside, and none of ours."""
         return str(self.folder / "outside.pem")
 
+    def distrust_us(self, count: int) -> str:
+        """A script whose calls trust nothing but the outside; it prints what becomes of each."""
+        return f"""
+for _ in range({count}):
+    try:
+        print(call(ca={self.outside_ca!r}))
+    except urllib.error.URLError:
+        print("failed")
+"""
+
     def intercept(self, script: str, *flags: str, **variables: str) -> tuple[int, str, str]:
         """``spantap run --intercept`` of a script of Python's, to its end."""
         return self.run(*_words(script, flags), **variables)
@@ -140,14 +150,7 @@ def test_a_host_that_may_not_be_opened_is_refused(runs: InterceptedRuns) -> None
 
 def test_a_program_that_distrusts_us_fails_twice_and_then_passes(runs: InterceptedRuns) -> None:
     """The end names the host, and the way out."""
-    script = f"""
-for _ in range(4):
-    try:
-        print(call(ca={runs.outside_ca!r}))
-    except urllib.error.URLError as error:
-        print("failed")
-"""
-    status, out, err = runs.intercept(script)
+    status, out, err = runs.intercept(runs.distrust_us(4))
     assert (status, out) == (0, "failed\nfailed\n200\n200\n"), err
     assert "did not trust the certificate for api.openai.com: 2 connections failed" in err
     assert runs.calls() == []

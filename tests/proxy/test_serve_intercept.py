@@ -189,16 +189,10 @@ def test_a_host_of_the_settings_is_opened(programs: Programs) -> None:
 
 def test_a_program_that_distrusts_us_is_named_in_the_log(programs: Programs) -> None:
     """After two failures its calls are tunnelled, and its user can find out why."""
-    script = f"""
-for _ in range(3):
-    try:
-        print(call(ca={programs.outside_ca!r}))
-    except urllib.error.URLError as error:
-        print("failed")
-"""
     with programs.serve() as server:
         wait_for(server, programs)
-        assert programs.call(programs.configure(), script).split() == ["failed", "failed", "200"]
+        said = programs.call(programs.configure(), programs.distrust_us(3))
+        assert said.split() == ["failed", "failed", "200"]
         said = "calls to api.openai.com are not recorded, because a client does not trust"
         wait_until(lambda: said in server.output, 20, "it is logged")
         assert server.output.count(said) == 1
