@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from proxy.interception.interception import InterceptReport
     from proxy.processes.intercept_orders import EndedPort
+    from proxy.processes.staying import Staying
 
 
 def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
@@ -26,16 +27,16 @@ def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:
     if tunnels:
         yield f"tunnelled: {_count(tunnels)}"
     yield from _describe_failures(report)
-    for process in ended.staying:
+    if ended.staying:
         yield (
-            f"process {process.pid} ({process.name}) still runs. Its way to the network leads "
-            f"through spantap (process {proxy_pid}), which stays until it ends, for a day at most; "
-            "its calls are no longer recorded"
+            f"still running: {_name(ended.staying)}. The way to the network from there leads "
+            f"through spantap (process {proxy_pid}), which stays meanwhile, for a day at most. "
+            "Calls from there are no longer recorded"
         )
-    for process in ended.earlier:
+    if ended.earlier:
         yield (
-            f"process {process.pid} ({process.name}) of an earlier run still runs: calls that the "
-            "command made through it are not recorded. End it first"
+            f"still running since an earlier run: {_name(ended.earlier)}. Calls that the command "
+            "made from there are not recorded. End that first"
         )
 
 
@@ -54,6 +55,11 @@ def _describe_failures(report: InterceptReport) -> Iterator[str]:
             )
         else:
             yield f"calls to {host} were not recorded, because {reason}"
+
+
+def _name(processes: tuple[Staying, ...]) -> str:
+    named = tuple(f"process {process.pid} ({process.name})" for process in processes)
+    return name_some(named, "processes")
 
 
 def _count(hosts: Mapping[str, int]) -> str:

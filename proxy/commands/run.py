@@ -102,6 +102,9 @@ def _end(
         wait_for_calls(store, launch)
     ended = membership.intercepted
     if no_call is not None:
+        if not membership.has_answered:
+            pid = membership.joined.pid
+            _tell(f"the proxy (process {pid}) ended before the command: later calls failed")
         own_ns = None if own is None or stays else began_ns
         if ended is not None:
             no_call = no_call.after(ended.report)

@@ -61,7 +61,8 @@ def prepare_intercepted(
     check_suits(settings, membership, options)
     bases = Bases.of(membership.joined, *launch)
     past = fit_past(plan, before, bases)
-    trust = _build_trust(membership, interception, before)
+    reached = before | dict(fit_no_proxy(before, bases.host))
+    trust = _build_trust(membership, interception, reached)
     sentences = (
         *describe_unknown_names(before, type(settings).model_fields),
         *describe_proxy(membership),
@@ -70,7 +71,7 @@ def prepare_intercepted(
     )
     return membership, Prepared(
         command=options.command,
-        environ=before | dict(fit_no_proxy(before, bases.host)) | past | trust,
+        environ=reached | past | trust,
         sentences=sentences,
         no_call=NoCall(
             program=resolved.name,

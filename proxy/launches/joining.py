@@ -21,6 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from proxy.processes.launch_channel import (
     MAX_LINE_BYTES,
+    START_SECONDS,
     Joined,
     Left,
     decode_line,
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
 
     from proxy.processes.intercept_orders import EndedPort
     from proxy.processes.launch_channel import Join, LaunchMessage
-
-WAIT_SECONDS = 20.0
-"""How long to wait for a proxy that is just starting or ending; by default an end takes at most ten
-seconds."""
 
 LOOK_SECONDS = 0.05
 """The time between two attempts to find it."""
@@ -67,12 +64,14 @@ class Membership:
         joined: where the proxy is.
         own: the proxy, if it was started for this launch.
         intercepted: what its interception did, once the launch has left.
+        has_answered: the proxy was still there when the launch left.
     """
 
     def __init__(self, sock: socket.socket, joined: Joined, own: OwnProxy | None) -> None:
         self.joined = joined
         self.own = own
         self.intercepted: EndedPort | None = None
+        self.has_answered = False
         self._sock = sock
         self._lines = sock.makefile("rb")
 
@@ -86,6 +85,7 @@ class Membership:
             self._sock.shutdown(socket.SHUT_WR)
             left = self._read()
             if isinstance(left, Left):
+                self.has_answered = True
                 self.intercepted = left.intercept
                 if left.stays:
                     return True
@@ -102,7 +102,7 @@ class Membership:
             self.own.wait()
 
     def _read(self) -> LaunchMessage | None:
-        return decode_line(self._lines.readline(MAX_LINE_BYTES))
+        return decode_line(self._lines.readline())
 
 
 class OwnProxy:
@@ -142,9 +142,15 @@ def join_proxy(store: Path, handed: bytes, asked: Join) -> Membership:
         asked: what the launch wants of it.
 
     Raises:
-        ConfigurationError: a proxy cannot be started, or none answers and the store is held.
+        ConfigurationError: a proxy cannot be started, none answers and the store is held, or the
+            launch wants more than fits into a message.
     """
-    deadline = time.monotonic() + WAIT_SECONDS
+    if (size := len(encode_line(asked))) > MAX_LINE_BYTES:
+        raise ConfigurationError(
+            f"the base URLs and hosts of this launch take {size:,} bytes, and at most "
+            f"{MAX_LINE_BYTES:,} can be sent to a proxy: name fewer"
+        )
+    deadline = time.monotonic() + START_SECONDS
     while True:
         if (found := find_proxy(store, asked)) is not None:
             return found
@@ -181,7 +187,7 @@ def find_proxy(store: Path, asked: Join) -> Membership | None:
         return None
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(OSError):
-        sock.settimeout(WAIT_SECONDS)
+        sock.settimeout(START_SECONDS)
         sock.connect(control_socket)
         if (joined := _ask(sock, asked)) is not None:
             return Membership(sock, joined, None)
@@ -211,7 +217,7 @@ def _start(store: Path, handed: bytes, asked: Join) -> Membership | str:
         )
     own = OwnProxy(process, log_path(store), begin)
     with contextlib.suppress(OSError):
-        ours.settimeout(WAIT_SECONDS)
+        ours.settimeout(START_SECONDS)
         if (joined := _ask(ours, asked)) is not None:
             return Membership(ours, joined, own)
     ours.close()

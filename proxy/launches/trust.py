@@ -8,6 +8,7 @@ user has often set them already, so each file holds what the user's own names, a
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import ssl
 from enum import StrEnum
@@ -55,7 +56,7 @@ class TrustVariable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         readers: the programs that read it.
-        folder: a variable that names a folder with more of the user's certificates.
+        folder: a variable that names a folder, or several, with more of the user's certificates.
         otherwise: variables that its readers heed when it is not set.
     """
 
@@ -102,6 +103,8 @@ def build_trust(
 def _add_loopback(environ: Mapping[str, str], name: str) -> str:
     """Add this machine to the exceptions from proxies, in one spelling of their variable."""
     words = read_no_proxy(environ, name)
+    if "*" in words:
+        return "*"  # programs understand it only if nothing stands beside it
     return ",".join([*words, *(host for host in _LOOPBACK if host not in words)])
 
 
@@ -116,8 +119,9 @@ def _read_own(row: TrustVariable, environ: Mapping[str, str]) -> bytes:
 def _find_trusted(row: TrustVariable, environ: Mapping[str, str]) -> bytes:
     """Find all that a program trusts without us: the user's certificates, else the system's."""
     found = _read_own(row, environ) or _read_system()
-    more = environ.get(row.folder, "") if row.folder else ""
-    return found + read_certificates(Path(more)) if more else found
+    folders = environ.get(row.folder, "") if row.folder else ""
+    more = (read_certificates(Path(folder)) for folder in folders.split(os.pathsep) if folder)
+    return b"".join((found, *more))
 
 
 @cache

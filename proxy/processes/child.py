@@ -241,8 +241,9 @@ class Child:
 
     async def _live(self) -> float | None:
         """Run one process to its end; return when it was ready, on the loop's clock."""
-        ours = await self._spawn()
+        ours, hand = await self._spawn()
         reader, self._writer = await asyncio.open_unix_connection(sock=ours)
+        self._hand = hand  # not sooner: a socket belongs to the order that follows it
         self._write(self._start)
         for message, sock in self._orders:
             self._give(message, sock)
@@ -261,17 +262,18 @@ class Child:
             self._counted = (without_gauges(merge(numbers)), None)
         return since
 
-    async def _spawn(self) -> socket.socket:
-        """Start a process; return our end of its channel.
+    async def _spawn(self) -> tuple[socket.socket, socket.socket | None]:
+        """Start a process; return our end of its channel, and of a worker's for sockets.
 
         Raises:
             OSError: no process can be made.
         """
         ours, theirs = socket.socketpair()
+        hand = None
         with theirs, contextlib.ExitStack() as stack:
             inherited = [theirs, *self._inherited]
             if self.role is Role.WORKER:
-                self._hand, their_hand = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+                hand, their_hand = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
                 inherited.append(stack.enter_context(their_hand))
             descriptors = [sock.fileno() for sock in inherited]
             try:
@@ -287,12 +289,14 @@ class Child:
                 )
             except BaseException:
                 ours.close()
+                if hand is not None:
+                    hand.close()
                 raise
         if self.role is Role.TELEMETRY:
             niceness = os.getpriority(os.PRIO_PROCESS, 0) + TELEMETRY_NICENESS
             with contextlib.suppress(OSError):  # it is gone already
                 os.setpriority(os.PRIO_PROCESS, self._process.pid, niceness)
-        return ours
+        return ours, hand
 
     async def _hear(self, reader: asyncio.StreamReader) -> float | None:
         """Read messages until the channel ends; return when the child was ready."""

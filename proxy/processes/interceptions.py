@@ -49,6 +49,10 @@ LAST_SECONDS = 2.0
 ENDING_SECONDS = 0.5
 """How long a process may outlive its command by chance: it is just ending."""
 
+MAX_OPEN = 200
+"""How many ports may be open. A worker that is started again gets all its listeners at once, and a
+socket between two processes holds 277 of them."""
+
 STAY_SECONDS = 24 * 3600.0
 """How long a port stays open for processes that outlive their command."""
 
@@ -132,9 +136,19 @@ class Interceptions:
         Raises:
             ConfigurationError: it could not.
         """
-        folder = self._make_folder()
-        opened = self._serve(interception, listen("interception", INTERCEPT_HOST, 0), folder)
-        port = opened.listener.getsockname()[1]
+        if len(self._open) >= MAX_OPEN:
+            raise ConfigurationError(
+                f"{MAX_OPEN} runs intercept already, or have left processes behind that still need "
+                "their ports: end some"
+            )
+        listener = listen("interception", INTERCEPT_HOST, 0)
+        try:
+            folder = self._make_folder()
+        except ConfigurationError:
+            listener.close()
+            raise
+        opened = self._serve(interception, listener, folder)
+        port = listener.getsockname()[1]
         return OpenedPort(number=opened.order.number, port=port, folder=folder)
 
     def keep(self, interception: Interception, listener: socket.socket) -> None:

@@ -46,6 +46,11 @@ MAX_LINE_BYTES = 256 * 1024
 """The longest message: some dozens of URLs, none longer than a variable can be."""
 
 
+START_SECONDS = 20.0
+"""How long a launch waits for a proxy that is just starting or ending; by default an end takes at
+most ten seconds. A proxy that is started for a launch and is not ready by then ends."""
+
+
 class Join(msgspec.Struct, frozen=True, kw_only=True, tag="join"):
     """From a launch: what it wants.
 

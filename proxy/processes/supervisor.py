@@ -30,7 +30,7 @@ from proxy.own_address import build_url
 from proxy.processes.child import Child, Role
 from proxy.processes.control import COUNTERS_SECONDS, FAILED_TO_START
 from proxy.processes.interceptions import Interceptions
-from proxy.processes.launch_channel import pointing_to_control_socket
+from proxy.processes.launch_channel import START_SECONDS, pointing_to_control_socket
 from proxy.processes.launches import Launches, OpenCallsQuestion
 from proxy.processes.messages import Cut, Drain, Finish, Linger, Serve, Start
 from proxy.processes.page_listener import announce_page, pick_page_settings
@@ -211,11 +211,18 @@ class Supervisor:
     async def _all_ready(
         self, running: Iterable[asyncio.Future[None]], signals: ShutdownSignals
     ) -> bool:
-        """Wait for the children; false if one cannot be started, or the end comes first."""
+        """Wait for the children; false if one cannot be started, or the end comes first.
+
+        If a launch waits for us, it gives up in time, and so do we: nobody else knows of us.
+        """
+        seconds = None if self._ports.first is None else START_SECONDS
         ready = asyncio.ensure_future(_all(child.ready.wait() for child in self._children))
         ended = asyncio.ensure_future(signals.first.wait())
         awaited: set[asyncio.Future[Any]] = {ready, ended, *running}
-        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(awaited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not done:
+            late = [child.name for child in self._children if not child.ready.is_set()]
+            _log.error("%s: not ready within %g s", ", ".join(late), seconds)
         is_ready = ready.done()
         for future in (ready, ended):
             future.cancel()

@@ -195,10 +195,10 @@ print(call())
 """
     status, out, err = runs.intercept(script)
     assert (status, out) == (0, "200\n"), err
-    assert "still runs. Its way to the network leads through spantap" in err
+    assert "The way to the network from there leads through spantap" in err
     _, _, err = runs.intercept("pass")
-    assert "of an earlier run still runs: calls that the command made through it" in err
-    assert "Its way to the network" not in err
+    assert "still running since an earlier run: process " in err
+    assert "The way to the network" not in err
     go.touch()
     wait_until(lambda: done.exists() and done.read_text() == "200", 20, "the call of what stays")
     assert runs.calls() == [("python", "gpt-demo")]
@@ -245,6 +245,30 @@ def test_a_proxy_that_runs_already_intercepts(runs: InterceptedRuns) -> None:
         assert "through the proxy that runs already" in err
         assert runs.calls() == [("python", "gpt-demo")]
         assert server.end() == 0
+
+
+def test_a_proxy_at_another_address_is_an_exception_from_http_proxies(
+    runs: InterceptedRuns,
+) -> None:
+    """Base URLs that lead there would leave by the user's own proxy for HTTP."""
+    with serve(runs, SPANTAP_HOST="127.0.0.2") as server:
+        wait_for(server, runs)
+        script = "print(os.environ['NO_PROXY'], os.environ['OLLAMA_HOST'])"
+        _, out, err = runs.intercept(script, HTTP_PROXY="http://127.0.0.1:9")
+        assert out.startswith("127.0.0.2,localhost,127.0.0.1,::1 http://127.0.0.2:"), (out, err)
+        assert server.end() == 0
+
+
+def test_a_proxy_that_was_killed_is_said(runs: InterceptedRuns) -> None:
+    """A command that has lost its way need not be to blame."""
+    process = runs.start_script("print('up', flush=True); input()")
+    assert read_line(process) == "up"
+    [pid] = runs.pids("proxy.processes.supervisor")
+    os.kill(pid, signal.SIGKILL)
+    say_go(process)
+    status, _, err = runs.end(process)
+    assert status == 0
+    assert f"the proxy (process {pid}) ended before the command: later calls failed" in err
 
 
 def test_the_secret_and_the_key_are_kept_nowhere(runs: InterceptedRuns) -> None:

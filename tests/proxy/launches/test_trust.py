@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 URL = "http://spantap:secret@127.0.0.1:4321"
 OURS, OUR_KEY = make_authority(["api.model.test"])
 COMPANY, _ = make_authority(["corp.test"])
+OTHERS, _ = make_authority(["others.test"])
 SYSTEM, _ = make_authority(["com"])
 
 _SYSTEM_NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE")
@@ -77,6 +78,15 @@ def test_certificates_in_a_folder_are_read(tmp_path: Path) -> None:
     assert Path(built["SSL_CERT_FILE"]).read_bytes() == SYSTEM + COMPANY + OURS
 
 
+def test_several_folders_of_certificates_are_read(tmp_path: Path) -> None:
+    """With colons between them, as OpenSSL and Go have it."""
+    for name, certificate in (("one", COMPANY), ("two", OTHERS)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.pem").write_bytes(certificate)
+    built = build(tmp_path, SSL_CERT_DIR=f"{tmp_path}/one::{tmp_path}/two:/nowhere")
+    assert Path(built["SSL_CERT_FILE"]).read_bytes() == SYSTEM + COMPANY + OTHERS + OURS
+
+
 @pytest.mark.parametrize("name", ["nothing.pem", "words.pem"])
 def test_a_file_without_certificates_counts_as_none(name: str, tmp_path: Path) -> None:
     """Programs that need one say so themselves."""
@@ -110,6 +120,12 @@ def test_the_user_s_exceptions_stay(
     built = build(tmp_path, **environ)
     ours = ",localhost,127.0.0.1,::1"
     assert (built["NO_PROXY"], built["no_proxy"]) == (upper + ours, lower + ours)
+
+
+def test_an_exception_for_all_hosts_stays_alone(tmp_path: Path) -> None:
+    """Beside other words, programs do not take it for a wildcard."""
+    built = build(tmp_path, no_proxy="*")
+    assert built["NO_PROXY"] == built["no_proxy"] == "*"
 
 
 def test_the_system_s_certificates_are_found() -> None:

@@ -6,14 +6,17 @@ import asyncio
 import contextlib
 import os
 import signal
+import socket
 import sys
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proxy.interception.interception import Interception
 from proxy.processes import child as child_module
 from proxy.processes.child import Child, Role
+from proxy.processes.intercept_orders import OpenIntercept
 from proxy.processes.messages import Finish, Finished, Start
 from proxy.processes.store_orders import CompactStore
 from telemetry.metrics.instruments import EXCHANGES_OPEN, REQUESTS
@@ -106,6 +109,46 @@ async def test_one_that_was_ready_is_started_again_at_once(
         assert child.pid != first
         assert child.notes == ((20, "hello"),)
     assert f"worker 1 process {first} was ended by SIGKILL; it is started again now" in caplog.text
+
+
+async def test_a_socket_belongs_to_its_order(
+    running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if one is given while the process is being made: a port has the secret of its run."""
+    behaviour = """
+        from proxy.interception.interception import InterceptReport
+        from proxy.processes.intercept_orders import InterceptNews, OpenIntercept
+        control.send(Ready())
+        hand = socket.socket(fileno=int(sys.argv[5]))
+        while message := control.receive():
+            if isinstance(message, OpenIntercept):
+                _, [descriptor], _, _ = socket.recv_fds(hand, 1, 1)
+                with socket.socket(fileno=descriptor) as sock:
+                    port = sock.getsockname()[1]
+                report = InterceptReport(opened={str(port): 1})
+                control.send(InterceptNews(number=message.number, report=report))
+    """
+    interception = Interception(
+        secret="s", ca_certificate=b"", ca_key=b"", hosts=frozenset(), label=""
+    )
+    news: dict[int, str] = {}
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(3)]
+        make_process = asyncio.create_subprocess_exec
+
+        async def make_slowly(*words: str, **options: Any) -> Any:
+            process = await make_process(*words, **options)
+            child.order(OpenIntercept(number=1, interception=interception), listeners[1])
+            return process
+
+        async with running(behaviour) as (child, _):
+            child.on_intercept = lambda it: news.update({it.number: next(iter(it.report.opened))})
+            monkeypatch.setattr(asyncio, "create_subprocess_exec", make_slowly)
+            child.order(OpenIntercept(number=0, interception=interception), listeners[0])
+            await until(child.ready.is_set)
+            child.order(OpenIntercept(number=2, interception=interception), listeners[2])
+            await until(lambda: len(news) == 3)
+        assert news == {number: str(sock.getsockname()[1]) for number, sock in enumerate(listeners)}
 
 
 async def test_a_child_that_keeps_ending_is_waited_for_and_called_a_crash_loop(

@@ -13,6 +13,7 @@ from proxy.processes import interceptions
 from proxy.processes.intercept_orders import CloseIntercept, OpenIntercept, TunnelIntercept
 from proxy.processes.interceptions import Interceptions
 from proxy.processes.staying import Staying
+from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,3 +68,22 @@ async def test_a_process_that_never_ends_keeps_its_port_for_a_day(
     assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", opened.port))
+
+
+async def test_a_run_too_many_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a worker gets at its start must fit into a socket; a run that ends makes room."""
+    monkeypatch.setattr(interceptions, "MAX_OPEN", 2)
+    for name in ("LAST_SECONDS", "ENDING_SECONDS"):
+        monkeypatch.setattr(interceptions, name, 0)
+    all_of_them = Interceptions([cast("Child", Worker())], (), tmp_path)
+    wanted = Interception(
+        secret=SECRET, ca_certificate=b"", ca_key=b"", hosts=frozenset({"a.test"})
+    )
+    first, second = all_of_them.open(wanted), all_of_them.open(wanted)
+    with pytest.raises(ConfigurationError, match="2 runs intercept already"):
+        all_of_them.open(wanted)
+    await all_of_them.end(first.number)
+    third = all_of_them.open(wanted)
+    for opened in (second, third):
+        await all_of_them.end(opened.number)
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 - a test

@@ -385,12 +385,20 @@ def test_a_store_that_accepts_no_launches_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An earlier version holds it, or a proxy elsewhere; nobody waits for ever."""
-    monkeypatch.setattr(joining, "WAIT_SECONDS", 0.3)
+    monkeypatch.setattr(joining, "START_SECONDS", 0.3)
     lock = StoreLock(tmp_path / "s.db")
     words = rf"held by process {os.getpid()}, which accepts no"
     with pytest.raises(ConfigurationError, match=words):
         join_proxy(tmp_path / "s.db", b"", Join())
     lock.release()
+
+
+def test_a_launch_that_wants_more_than_fits_is_told(tmp_path: Path) -> None:
+    """Before anything is started: the proxy would take its words for something else."""
+    urls = {str(number): "http://a.test/" + "x" * 1000 for number in range(300)}
+    with pytest.raises(ConfigurationError, match=r"take 30\d,\d\d\d bytes, .*: name fewer"):
+        join_proxy(tmp_path / "s.db", b"", Join(urls=urls))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:

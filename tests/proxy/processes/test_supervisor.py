@@ -7,6 +7,8 @@ import os
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -15,6 +17,9 @@ from pathlib import Path
 import pytest
 
 from proxy.processes.child import TELEMETRY_NICENESS
+from proxy.processes.scratch import settings_file
+from proxy.settings.settings import Settings
+from proxy.settings.spans import hand_over
 from proxy.signal_numbers import SHUTDOWN_SIGNALS
 from telemetry.frames.spool import measure_spool, spool_folder
 from telemetry.own_files import hold
@@ -177,6 +182,33 @@ def test_a_stop_loses_nothing_of_what_telemetry_is_behind_with(tmp_path: Path) -
         assert spantap.terminate() == 0, spantap.log
         with open_calls(spantap.store) as reader:
             assert [row.outcome for row in reader.page(20).rows] == ["completed"] * 12
+
+
+def test_a_proxy_that_is_not_ready_when_its_launch_gives_up_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else knows of it, and it holds the store. Here a worker waits for certificates."""
+    os.mkfifo(tmp_path / "certificates")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificates"))
+    store = tmp_path / "traces.db"
+    settings = Settings(port=0, admin_port=0, page=False, store=store)
+    script = (
+        "import sys; from proxy.processes import supervisor; supervisor.START_SECONDS = 1.0;"
+        "sys.exit(supervisor.main())"
+    )
+    ours, theirs = socket.socketpair()
+    with ours, theirs, settings_file(store, hand_over(settings, os.environ)) as file:
+        descriptors = (file.fileno(), theirs.fileno())
+        ended = subprocess.run(
+            [sys.executable, "-c", script, *map(str, descriptors)],
+            pass_fds=descriptors,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert ended.returncode == 1, ended.stderr
+    assert "worker 1: not ready within 1 s" in ended.stderr
 
 
 def test_what_waits_in_the_spool_is_a_number(tmp_path: Path) -> None:
