@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _SOON: Final = timedelta(days=30)
 """How long before its end an authority should be renewed."""
 
+_MAKERS: Final = "`spantap serve --intercept-port` makes one, and so does `spantap ca renew`"
+
 _OFF: Final = "off, set SPANTAP_INTERCEPT_PORT or name it with --intercept-port"
 
 
@@ -88,9 +90,6 @@ def _show(settings: Settings) -> int:
     for title, words in rows:
         print(f"{title:<11}  {escape_line(words)}")  # noqa: T201 - what was asked for
     return 0
-
-
-_MAKERS: Final = "`spantap serve --intercept-port` makes one, and so does `spantap ca renew`"
 
 
 def _print_environment(settings: Settings) -> int:

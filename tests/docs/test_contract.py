@@ -22,13 +22,15 @@ _MOVED = (
     "deploy",
     "design",
     "dialects",
+    "house",
     "page-and-conversations",
     "peers",
+    "reach",
     "seeds",
     "span-contract",
     "style",
 )
-"""Documents that lay beside the repository: their statements are in the contract."""
+"""Documents that lie beside the repository: what holds of them is in the contract."""
 
 _OF_OLD = re.compile(
     rf"(?<![\w/-])(?:(?:{'|'.join(_MOVED)})\.md|apis\.md(?:``)?,?\s+(?:sections?\s+)?\d)"
