@@ -17,7 +17,7 @@ from proxy.commands.no_call import NoCall, name_some
 from proxy.interception.hosts import check_hosts
 from proxy.launches.bases import Bases
 from proxy.launches.environment import look_around
-from proxy.launches.intercepting import fit_past, make_interception, plan_interception
+from proxy.launches.intercepting import fit_unopenable, make_interception, plan_interception
 from proxy.launches.joining import join_proxy
 from proxy.launches.trust import build_trust
 from proxy.launches.variables import fit_no_proxy
@@ -56,22 +56,22 @@ def prepare_intercepted(
     named = check_hosts(settings.intercept_hosts, "setting 'intercept_hosts'")
     plan = plan_interception((*named, *options.intercept_hosts), assigned, around, resolved.program)
     interception = make_interception(plan, build_label(*launch))
-    asked = Join(urls=plan.past, interception=interception)
+    asked = Join(urls=plan.unopenable, interception=interception)
     membership = join_proxy(settings.store, hand_over_for_run(settings), asked)
     check_suits(settings, membership, options)
     bases = Bases.of(membership.joined, *launch)
-    past = fit_past(plan, before, bases)
+    base_urls = fit_unopenable(plan, before, bases)
     reached = before | dict(fit_no_proxy(before, bases.host))
     trust = _build_trust(membership, interception, reached)
     sentences = (
         *describe_unknown_names(before, type(settings).model_fields),
         *describe_proxy(membership),
-        *describe_urls(around, bases, plan.past, ()),
-        *_describe(resolved, plan, [*past, *trust]),
+        *describe_urls(around, bases, plan.unopenable, ()),
+        *_describe(resolved, plan, [*base_urls, *trust]),
     )
     return membership, Prepared(
         command=options.command,
-        environ=reached | past | trust,
+        environ=reached | base_urls | trust,
         sentences=sentences,
         no_call=NoCall(
             program=resolved.name,

@@ -35,13 +35,13 @@ class InterceptPlan(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         hosts: the names that are opened.
         tunnelled: those of them that are not, and why.
-        past: base URLs that are set and cannot be opened, by variable.
+        unopenable: base URLs that are set and cannot be opened, by variable.
         excluded: hosts of the list that the user's ``NO_PROXY`` names.
     """
 
     hosts: frozenset[str]
     tunnelled: dict[str, TunnelReason] = {}
-    past: dict[str, str] = {}
+    unopenable: dict[str, str] = {}
     excluded: tuple[str, ...] = ()
 
 
@@ -63,17 +63,17 @@ def plan_interception(
         ConfigurationError: a host that the user adds may not be opened.
     """
     hosts = {*read_hosts(), *check_hosts(named, "--intercept-host")}
-    past = {}
+    unopenable = {}
     for name, url in find_set_urls(environ).items():
         if (host := _find_openable(url)) is not None:
             hosts.add(host)
         elif name in around.set_urls:
-            past[name] = around.set_urls[name]
+            unopenable[name] = around.set_urls[name]
     shown = _find_certified(program, environ) & hosts
     return InterceptPlan(
         hosts=frozenset(hosts),
         tunnelled=dict.fromkeys(sorted(shown), TunnelReason.CLIENT_CERTIFICATE),
-        past=past,
+        unopenable=unopenable,
         excluded=tuple(_find_excluded(environ, hosts)),
     )
 
@@ -93,9 +93,9 @@ def make_interception(plan: InterceptPlan, label: str) -> Interception:
     )
 
 
-def fit_past(plan: InterceptPlan, environ: Mapping[str, str], bases: Bases) -> dict[str, str]:
+def fit_unopenable(plan: InterceptPlan, environ: Mapping[str, str], bases: Bases) -> dict[str, str]:
     """Return the base URLs to set: those that interception cannot open."""
-    fitted = {name: url for name in plan.past if (url := bases.find(name)) is not None}
+    fitted = {name: url for name in plan.unopenable if (url := bases.find(name)) is not None}
     said = find_set_urls(environ)
     for row in read_variables():
         if row.is_plain and row.name not in said and row.path is not None:

@@ -10,7 +10,7 @@ from proxy.interception.hosts import read_hosts
 from proxy.interception.interception import TunnelReason
 from proxy.launches.bases import Bases
 from proxy.launches.environment import look_around
-from proxy.launches.intercepting import fit_past, make_interception, plan_interception
+from proxy.launches.intercepting import fit_unopenable, make_interception, plan_interception
 from proxy.launches.programs import read_programs
 from telemetry.errors import ConfigurationError
 
@@ -51,14 +51,14 @@ def test_a_base_url_is_opened_or_comes_as_without(url: str, host: str | None) ->
     """All calls are seen, one way or the other."""
     found = plan({"OPENAI_BASE_URL": url})
     assert found.hosts - read_hosts() == ({host} if host else set())
-    assert found.past == ({} if host else {"OPENAI_BASE_URL": url, "OPENAI_API_BASE": url})
+    assert found.unopenable == ({} if host else {"OPENAI_BASE_URL": url, "OPENAI_API_BASE": url})
 
 
 def test_only_what_cannot_be_opened_gets_a_path() -> None:
     """And what is plain HTTP by default; nothing else is set."""
     bases = Bases(root="http://127.0.0.1:1", paths={"OPENAI_BASE_URL": "/~to/a/v1"})
     environ = {"OPENAI_BASE_URL": "http://a/v1"}
-    assert fit_past(plan(environ), environ, bases) == {
+    assert fit_unopenable(plan(environ), environ, bases) == {
         "OPENAI_BASE_URL": "http://127.0.0.1:1/~to/a/v1",
         "OLLAMA_HOST": "http://127.0.0.1:1",
         "OLLAMA_API_BASE": "http://127.0.0.1:1",
@@ -70,7 +70,7 @@ def test_a_signed_base_url_is_opened() -> None:
     host = "bedrock-runtime.eu-central-1.amazonaws.com"
     found = plan({"ANTHROPIC_BEDROCK_BASE_URL": f"https://{host}"})
     assert host in found.hosts
-    assert found.past == {}
+    assert found.unopenable == {}
 
 
 def test_hosts_to_which_a_program_shows_a_certificate_are_tunnelled() -> None:
