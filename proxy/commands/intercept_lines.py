@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from proxy.interception.interception import InterceptReport
-    from proxy.processes.intercept_orders import EndedPort
-    from proxy.processes.staying import Staying
+    from proxy.processes.intercept_orders import EndedPort, Staying
 
 
 def describe_interception(ended: EndedPort, proxy_pid: int) -> Iterator[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import msgspec
 
 from proxy.interception.interception import Interception, InterceptReport
-from proxy.processes.staying import Staying
 
 
 class OpenIntercept(msgspec.Struct, frozen=True, kw_only=True, tag="open_intercept"):
@@ -53,6 +52,13 @@ class OpenedPort(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     port: int
     folder: str
+
+
+class Staying(msgspec.Struct, frozen=True, order=True):
+    """A process that outlives its command."""
+
+    pid: int
+    name: str
 
 
 class EndedPort(msgspec.Struct, frozen=True, kw_only=True):

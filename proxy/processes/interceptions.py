@@ -26,9 +26,10 @@ from proxy.processes.intercept_orders import (
     EndedPort,
     OpenedPort,
     OpenIntercept,
+    Staying,
     TunnelIntercept,
 )
-from proxy.processes.staying import Staying, find_staying
+from proxy.processes.staying import find_staying
 from proxy.tasks import spawn
 from telemetry.errors import ConfigurationError
 

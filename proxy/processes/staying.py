@@ -10,16 +10,9 @@ import contextlib
 import os
 from pathlib import Path
 
-import msgspec
+from proxy.processes.intercept_orders import Staying
 
 _PROCESSES = Path("/proc")
-
-
-class Staying(msgspec.Struct, frozen=True, order=True):
-    """A process that outlives its command."""
-
-    pid: int
-    name: str
 
 
 def find_staying(secret: str) -> list[Staying]:

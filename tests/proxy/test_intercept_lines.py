@@ -6,8 +6,7 @@ import pytest
 
 from proxy.commands.intercept_lines import describe_interception
 from proxy.interception.interception import InterceptReport
-from proxy.processes.intercept_orders import EndedPort
-from proxy.processes.staying import Staying
+from proxy.processes.intercept_orders import EndedPort, Staying
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 
 from proxy.interception.interception import Interception
 from proxy.processes import interceptions
-from proxy.processes.intercept_orders import CloseIntercept, OpenIntercept, TunnelIntercept
+from proxy.processes.intercept_orders import CloseIntercept, OpenIntercept, Staying, TunnelIntercept
 from proxy.processes.interceptions import Interceptions
-from proxy.processes.staying import Staying
 from telemetry.errors import ConfigurationError
 
 if TYPE_CHECKING:
