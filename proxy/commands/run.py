@@ -104,7 +104,9 @@ def _end(
     if no_call is not None:
         if not membership.has_answered:
             pid = membership.joined.pid
-            _tell(f"the proxy (process {pid}) ended before the command: later calls failed")
+            _tell(
+                f"the proxy (process {pid}) was gone or stood still at the end: calls may be lost"
+            )
         own_ns = None if own is None or stays else began_ns
         if ended is not None:
             no_call = no_call.after(ended.report)
