@@ -13,10 +13,19 @@ from codec.text.base64_text import MAX_KEPT_CHARS
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("read_audio", "read_file", "read_made_images", "read_spoken")
+__all__ = ("count_sound", "read_audio", "read_file", "read_made_images", "read_spoken")
 
 _is_base64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 _URL_SCHEMES = ("data:", "https:", "http:")
+
+
+def count_sound(base64: str) -> int:
+    """Count the bytes that a text is base64 of.
+
+    >>> count_sound("aGVsbG8=")
+    5
+    """
+    return len(base64.rstrip("=")) * 3 // 4
 
 
 def read_audio(audio: JsonObject) -> Media:

@@ -54,6 +54,8 @@ class SessionCall:
         end_ns: when it ended.
         end: how it ended; ``None`` while it is under way.
         answer_id: the id of the answer.
+        head: what a message said before it began and an API over HTTP says in an answer's head, as
+            fields of a head.
         stream: what its answer is read by.
         said: the answer, once it has ended.
     """
@@ -71,6 +73,7 @@ class SessionCall:
     end_ns: int | None = None
     end: CallEnd | None = None
     answer_id: str | None = None
+    head: tuple[tuple[str, str], ...] = ()
     stream: Stream
     said: Said | None = None
 

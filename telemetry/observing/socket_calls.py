@@ -192,7 +192,7 @@ class _OpenCall:
             exchange=self.number,
             at_ns=self.call.first_ns or self.call.end_ns or self._begin.at_ns,
             status=status if is_refused else 200,
-            headers=self._headers,
+            headers=(*self._headers, *self.call.head),
         )
 
     def take(self, text: bytes, at_ns: int) -> Frame:

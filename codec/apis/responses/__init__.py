@@ -8,5 +8,7 @@ messages of both. :mod:`~codec.apis.responses.stream` joins events by
 A WebSocket carries many calls: a :class:`~codec.apis.responses.session.ResponseSession` finds them
 in its messages, and each is read by the same fold.
 
-Doors: ``route``, ``session``.
+Realtime has the same items and events, and reads them by ``asked``, ``said`` and ``stream``.
+
+Doors: ``route``, ``session``, ``asked``, ``said``, ``stream``.
 """

@@ -54,6 +54,9 @@ _PLACES: Final = {
 }
 DELTAS: Final = {f"{name}.delta": place for name, place in _PLACES.items()}
 WHOLES: Final = {f"{name}.done": f"{name}.delta" for name in _PLACES}
+_BETA_PARTS: Final = {"text": "output_text", "audio": "output_audio"}
+"""Types of parts in the beta of Realtime, which xAI and Azure still have, and what they are now."""
+
 _Key = tuple[Place, int]
 
 
@@ -148,7 +151,8 @@ def _has_text(item: Mapping[str, Any], place: Place) -> bool:
 
 
 def _is_of(place: Place, part: Any) -> bool:
-    return place.part is None or object_of(part).get("type") == place.part
+    kind = text_of(object_of(part).get("type")) or ""
+    return place.part is None or _BETA_PARTS.get(kind, kind) == place.part
 
 
 def _kind_of(place: Place) -> TextKind:

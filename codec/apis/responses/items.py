@@ -10,6 +10,8 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from codec.media import read_audio, read_file
 from codec.members import list_of, object_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Message, Other, Reasoning, Text, ToolCall, ToolResult
@@ -127,8 +129,9 @@ def _read_part(part: Any) -> Part:
             url = part.get("image_url")
             url = object_of(url).get("url") if isinstance(url, dict) else url
             return Media(kind="image", url=text_of(url), file_id=text_of(part.get("file_id")))
-        case "input_audio":
-            return read_audio(object_of(part.get("input_audio")))
+        case "input_audio" | "output_audio" | "audio":
+            sound = read_audio(object_of(part.get("input_audio")))
+            return replace(sound, transcript=text_of(part.get("transcript")))
         case "input_file":
             data = text_of(part.get("file_data")) or text_of(part.get("file_url"))
             return read_file(part | {"file_data": data})

@@ -21,7 +21,7 @@ _MAX_ESSENTIAL_BYTES: Final = 64 * 1024
 
 _ESSENTIALS: Final = (
     *("id", "object", "created_at", "model", "status", "service_tier", "system_fingerprint"),
-    *("usage", "error", "incomplete_details"),
+    *("usage", "error", "incomplete_details", "status_details"),
 )
 
 

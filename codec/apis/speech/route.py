@@ -16,6 +16,7 @@ from codec.bodies import decode_response_object
 from codec.budget import Budget, size_bytes
 from codec.cost import decode_cost
 from codec.error_objects import find_error
+from codec.media import count_sound
 from codec.members import object_of, string_of, text_of
 from codec.parts import Message
 from codec.said import Ending, Said
@@ -95,17 +96,8 @@ def _read_speech(body: bytes) -> SpeechAnswer:
     if sound is not None:
         value["audio_data"] = f"<{len(sound)} base64 characters>"
     answer = _make_speech(value, error=error, anomalies=odd, has_end=sound is not None)
-    size_bytes = None if sound is None else _count_sound(sound)
+    size_bytes = None if sound is None else count_sound(sound)
     return msgspec.structs.replace(answer, output_bytes=size_bytes, body=value)
-
-
-def _count_sound(base64: str) -> int:
-    """Count the bytes that a text is base64 of.
-
-    >>> _count_sound("aGVsbG8=")
-    5
-    """
-    return len(base64.rstrip("=")) * 3 // 4
 
 
 def _make_speech(
@@ -140,7 +132,7 @@ class _SpeechFold(TypedFold):
     def _fold_event(self, kind: str, event: JsonObject) -> None:
         if kind == _DELTA:
             sound = string_of(event.get("audio")) or string_of(event.get("audio_data"))  # Mistral
-            self._size_bytes += _count_sound(sound or "")
+            self._size_bytes += count_sound(sound or "")
             self.has_content = self.has_content or bool(sound)
         elif kind == _END:
             self.is_complete = True

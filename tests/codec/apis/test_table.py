@@ -308,9 +308,9 @@ def test_the_import_contracts_name_every_api() -> None:
     contracts = project["tool"]["importlinter"]["contracts"]
     [apart] = [one["modules"] for one in contracts if one["type"] == "independence"]
     hidden = [one["protected_modules"] for one in contracts if one["type"] == "protected"]
-    assert set(apart) == modules
-    assert modules in map(set, hidden)
-    assert folders <= modules
+    assert folders - modules == {"codec.apis.realtime"}  # its calls are no spans yet
+    assert set(apart) == modules | folders
+    assert modules | folders in map(set, hidden)
 
 
 def test_a_count_of_tokens_is_no_message() -> None:

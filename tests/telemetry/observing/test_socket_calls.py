@@ -11,12 +11,15 @@ from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame as WireFrame
 from websockets.frames import Opcode
 
+from codec.apis.realtime.session import RealtimeSession
 from codec.parts import Text
+from codec.rate_limits import read_rate_limits
 from codec.text.jsontext import encode_json
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import End, Frame, ResponseHead, SocketData
+from telemetry.frames.frame import Begin, End, Frame, ResponseHead, SocketData
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
+from telemetry.observing.socket_calls import SocketCalls
 from telemetry.observing.source import FrameSource
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import MS, START_NS
@@ -161,6 +164,25 @@ def test_each_response_is_a_call_while_the_connection_lasts() -> None:
     assert two.request is not None
     texts = [*map(_words, two.request.read_messages())]
     assert texts == ["first", "one", "second"]
+
+
+def test_limits_of_the_rate_that_a_message_tells_are_in_the_head_of_the_next_call() -> None:
+    """As they are in the head of an answer over HTTP."""
+    wire = Wire()
+    limit = {"name": "tokens", "limit": 9, "remaining": 7, "reset_seconds": 0.5}
+    limits = {"type": "rate_limits.updated", "rate_limits": [limit]}
+    for answer_id in ("r1", "r2"):
+        begun = {"type": "response.created", "response": {"id": answer_id}}
+        wire.say(begun, from_client=False)
+        wire.say(limits, from_client=False)
+    begin, *frames = wire.frames
+    assert isinstance(begin, Begin)
+    calls = SocketCalls(begin, RealtimeSession(), iter(range(1, 9)).__next__)
+    told = [told for frame in frames for told in calls.feed(frame)]
+    heads = [frame.headers for frame in told if isinstance(frame, ResponseHead)]
+    assert heads[0] == ()
+    [known] = read_rate_limits(dict(heads[1]))
+    assert (known.name, known.limit, known.remaining) == ("tokens", 9, 7)
 
 
 def test_a_connection_is_settled_once_it_has_ended_and_all_its_calls_are() -> None:

@@ -1,0 +1,22 @@
+"""The route of Realtime, and the names of its spans."""
+
+from __future__ import annotations
+
+from codec.apis.api import Api
+from codec.apis.realtime.asked import RealtimeRequest
+from codec.apis.realtime.stream import RealtimeStream
+from codec.apis.responses.said import read_response
+
+__all__ = ("REALTIME",)
+
+REALTIME = Api(
+    name="realtime",
+    path_ends=("/realtime",),
+    operation="realtime_inference",
+    span_name="Realtime",
+    tool_lists=frozenset({"input", "output"}),
+    asked=RealtimeRequest,
+    open_stream=RealtimeStream,
+    read_said=read_response,
+)
+"""A WebSocket only; the operation is OpenTelemetry's word for a response of a session."""

@@ -1,0 +1,319 @@
+"""Realtime over a WebSocket: the messages of both directions become calls.
+
+A call is a response. The client asks for one by ``response.create``, or the server begins one by
+itself because the user stopped speaking. The input is the whole conversation so far, as the server
+says what is in it, unless the request has an input itself. Sound stands there as its transcript.
+
+The transcript of what the user said comes late, mostly while the answer is under way. It is put
+into the body of that call, which is the same object until the call has ended, and the call's stream
+gets the event as well. A transcript that comes later is in the input of the calls after it.
+
+A session that only transcribes or translates has no responses, and so no calls.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from codec.apis.realtime.conversation import Conversation
+from codec.apis.realtime.messages import MessageHead, decode_object, glimpse, read_head
+from codec.apis.realtime.settings import make_body, merge_settings, read_limits
+from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
+from codec.apis.realtime.stream import TRANSCRIBED, RealtimeStream
+from codec.apis.session import CallEnd, SessionCall
+from codec.media import count_sound
+from codec.members import object_of, string_of, text_of
+from codec.text.json_size import decoded_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from codec.apis.realtime.messages import ResponseHead
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_OPEN", "MAX_WAITING", "RealtimeSession")
+
+MAX_OPEN: Final = 32
+"""The most responses at once. A conversation answers one at a time; those outside of it are few."""
+
+MAX_WAITING: Final = 64
+"""The most requests that wait. A conversation refuses a request while it answers another one."""
+
+_MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
+"""The most memory that the values of one message may take."""
+
+_MAX_NAME_CHARS: Final = 256
+
+_ADDED: Final = frozenset({"conversation.item.added", "conversation.item.created"})
+_BUSY: Final = "conversation_already_has_active_response"
+"""The code of the error that refuses a request, also if it does not name the request."""
+_EXPIRED: Final = "session_expired"
+"""The code of the error that ends all responses, after an hour."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Create:
+    """A request that waits for its response; `asked` is what it says itself."""
+
+    asked: JsonObject
+    at_ns: int
+    event_id: str | None
+    held_bytes: int
+    is_partial: bool
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Open:
+    """A response under way; it may stand outside of the conversation."""
+
+    call: SessionCall
+    stream: RealtimeStream
+    is_outside: bool
+
+
+class RealtimeSession:
+    """Reads one connection. Not safe for concurrent calls.
+
+    Args:
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+    """
+
+    __slots__ = (
+        *("_conversation", "_creates", "_ended", "_held_bytes", "_lend", "_open"),
+        *("_limits", "_session_id", "_settings", "_sound_bytes"),
+    )
+
+    def __init__(self, *, lend: Callable[[int], bool] | None = None) -> None:
+        self._lend = lend
+        self._conversation = Conversation()
+        self._settings: JsonObject = {}
+        self._held_bytes = 0  # of the settings
+        self._session_id: str | None = None
+        self._creates: deque[_Create] = deque()
+        self._open: dict[str, _Open] = {}  # by the id of the response
+        self._ended: deque[str] = deque(maxlen=MAX_OPEN)
+        self._sound_bytes: int | None = 0  # of the client, since the last response began
+        self._limits: tuple[tuple[str, str], ...] = ()  # the last ones that were reported
+
+    def feed(
+        self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
+    ) -> Sequence[SessionCall]:
+        """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
+        is_read = is_whole and decoded_bytes(text) <= _MAX_MESSAGE_BYTES
+        head = read_head(text) if is_read else glimpse(text)
+        if from_client:
+            self._read_command(head, text if is_read else None, at_ns)
+        elif head.type == "error":
+            return [*self._fail(decode_object(text) if is_read else {}, text, at_ns)]
+        elif head.type.startswith("response."):
+            return [*self._read_event(head, text if is_read else None, at_ns)]
+        elif is_read:
+            return self._read_other(head.type, text)
+        elif head.type.startswith("conversation.item."):
+            self._conversation.is_partial = True
+        return ()
+
+    def close(self, at_ns: int) -> Sequence[SessionCall]:
+        """End the calls that the end of the connection cuts off, and return them."""
+        cut = [*self._open.values()]
+        while self._creates:
+            cut.append(self._begin(self._creates.popleft(), None, at_ns))
+        return [self._end(opened, CallEnd.CLOSED, at_ns) for opened in cut]
+
+    def _read_command(self, head: MessageHead, text: bytes | None, at_ns: int) -> None:
+        """Read a message of the client; ``None`` for one that is too large."""
+        if head.type == "response.create" and len(self._creates) < MAX_WAITING:
+            event = {} if text is None else decode_object(text)
+            asked = self._count_items(object_of(event.get("response")))
+            held_bytes = self._conversation.hold(asked)
+            create = _Create(
+                asked=asked if held_bytes else {},
+                at_ns=at_ns,
+                event_id=text_of(event.get("event_id")),
+                held_bytes=held_bytes,
+                is_partial=text is None or not held_bytes,
+            )
+            self._creates.append(create)
+        elif head.type == "input_audio_buffer.append":
+            sound = None if text is None else string_of(decode_object(text).get("audio"))
+            self._count(None if sound is None else count_sound(sound))
+        elif head.type == "conversation.item.create" and text is not None:
+            self._count(take_sound(object_of(decode_object(text).get("item")))[1])
+
+    def _count(self, size_bytes: int | None) -> None:
+        """Count sound of the client; ``None`` if its size is not known."""
+        known = self._sound_bytes
+        self._sound_bytes = None if None in (known, size_bytes) else known + size_bytes  # type: ignore[operator]
+
+    def _count_items(self, asked: JsonObject) -> JsonObject:
+        """Count the sound in the items of a request, and take it out."""
+        if not isinstance(given := asked.get("input"), list):
+            return asked
+        taken = [take_sound(item) if isinstance(item, dict) else (item, 0) for item in given]
+        self._count(sum(size for _, size in taken))
+        return asked | {"input": [item for item, _ in taken]}
+
+    def _read_other(self, kind: str, text: bytes) -> Sequence[SessionCall]:
+        """Read an event of the server that is about the session or its conversation."""
+        event, conversation = decode_object(text), self._conversation
+        if kind in _ADDED:
+            conversation.put(event.get("item"), event.get("previous_item_id"))
+        elif kind == "conversation.item.done":
+            conversation.put(event.get("item"), is_new=False)
+        elif kind == "conversation.item.deleted":
+            conversation.remove(event.get("item_id"))
+        elif kind == "conversation.item.truncated":
+            names = ("item_id", "content_index", "audio_end_ms")
+            item_id, place, end_ms = map(event.get, names)
+            conversation.change_part(item_id, place, audio_end_ms=end_ms)
+        elif kind == TRANSCRIBED and text_of(event.get("transcript")) is not None:
+            return self._transcribe(event, text)
+        elif kind in {"session.created", "session.updated"}:
+            self._set(object_of(event.get("session")))
+        elif kind == "rate_limits.updated":
+            self._limits = read_limits(event.get("rate_limits"))
+        return ()
+
+    def _set(self, session: JsonObject) -> None:
+        self._session_id = text_of(session.get("id")) or self._session_id
+        self._conversation.release(self._held_bytes)
+        self._settings = merge_settings(self._settings, session)
+        self._held_bytes = self._conversation.hold(self._settings)
+        if not self._held_bytes:
+            self._settings = {name: it for name, it in self._settings.items() if name == "model"}
+            self._conversation.is_partial = True
+
+    def _transcribe(self, event: JsonObject, text: bytes) -> Sequence[SessionCall]:
+        """Give an item its transcript, also in the input of responses under way."""
+        item_id = self._conversation.change_part(
+            event.get("item_id"), event.get("content_index"), transcript=event["transcript"]
+        )
+        if item_id is None:
+            return ()
+        value, changed = self._conversation.get(item_id), []
+        for opened in self._open.values():
+            given = opened.call.body["input"]
+            for at, item in enumerate(given):
+                if object_of(item).get("id") == item_id and value is not None:
+                    given[at] = value
+                    opened.stream.feed_message(text)
+                    changed.append(opened.call)
+        return changed
+
+    def _read_event(
+        self, head: MessageHead, text: bytes | None, at_ns: int
+    ) -> Iterator[SessionCall]:
+        response = head.response
+        name = head.response_id or (None if response is None else response.id)
+        opened = self._open.get(name or "")
+        if opened is None and name is None and len(self._open) == 1:
+            [opened] = self._open.values()  # a gateway names none
+        if opened is None and response is not None and name is not None:
+            if name in self._ended or len(name) > _MAX_NAME_CHARS:
+                return
+            if len(self._open) >= MAX_OPEN:
+                yield self._end(next(iter(self._open.values())), CallEnd.REPLACED, at_ns)
+            opened = self._begin(self._take_create(response), response, at_ns)
+            opened.call.answer_id = name
+            self._open[name] = opened
+        if opened is None:
+            return
+        call, stream = opened.call, opened.stream
+        if text is not None:
+            stream.feed_message(text)
+        else:
+            stream.feed_cut(head.type)
+        if call.first_ns is None:
+            call.first_ns = at_ns
+        if call.content_ns is None and stream.has_content:
+            call.content_ns = at_ns
+        yield self._end(opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
+
+    def _take_create(self, response: ResponseHead) -> _Create | None:
+        """Take the request of a response; ``None`` if the server began it by itself.
+
+        The response repeats the metadata of its request. If it has no such member, it is the
+        response of the oldest request.
+        """
+        for create in self._creates:
+            asked = create.asked.get("metadata") or None
+            if response.metadata is msgspec.UNSET or asked == (response.metadata or None):
+                self._creates.remove(create)
+                return create
+        return None
+
+    def _begin(self, create: _Create | None, response: ResponseHead | None, at_ns: int) -> _Open:
+        """Begin a response, with all of the conversation as far as it is known."""
+        asked = {} if create is None else create.asked
+        if create is not None:
+            self._conversation.release(create.held_bytes)
+        items, joined_count = self._conversation.list()
+        is_partial = self._conversation.is_partial
+        if isinstance(given := asked.get("input"), list):
+            joined_count = 0
+            found = [self._find_item(item) for item in given]
+            items = [item for item in found if item is not None]
+            is_partial = len(items) < len(found)
+        body = make_body(self._settings, asked, items)
+        conversation_id = msgspec.UNSET if response is None else response.conversation_id
+        is_outside = asked.get("conversation") == "none" or conversation_id is None
+        named = {"session_id": self._session_id, "conversation_id": conversation_id}
+        body |= {name: text for name, text in named.items() if isinstance(text, str)}
+        if response is not None and not is_outside:
+            if self._sound_bytes:
+                seconds = count_seconds(self._sound_bytes, find_rate(body, "input"))
+                body["input_audio"] = {"bytes": self._sound_bytes, "seconds": seconds}
+            self._sound_bytes = 0
+        stream = RealtimeStream(lend=self._lend, rate=find_rate(body, "output"))
+        call = SessionCall(
+            body=body,
+            joined_count=joined_count,
+            is_partial=is_partial or (create is not None and create.is_partial),
+            has_request=create is not None,
+            start_ns=at_ns if create is None else create.at_ns,
+            stream=stream,
+            head=self._limits,
+        )
+        if not is_outside and given is None:
+            self._conversation.join()
+        return _Open(call=call, stream=stream, is_outside=is_outside)
+
+    def _find_item(self, item: Any) -> Any:
+        """Find the item that a reference names; any other item is itself."""
+        if object_of(item).get("type") != "item_reference":
+            return item
+        return self._conversation.get(object_of(item).get("id"))
+
+    def _end(self, opened: _Open, end: CallEnd, at_ns: int) -> SessionCall:
+        call = opened.call
+        said = call.said = opened.stream.finish()
+        call.end, call.end_ns = end, at_ns
+        if call.answer_id is not None:
+            self._open.pop(call.answer_id, None)
+            self._ended.append(call.answer_id)
+        if not opened.is_outside:
+            for item in said.items:
+                self._conversation.put(item, is_new=False)
+                self._conversation.join_one(object_of(item).get("id"))
+        return call
+
+    def _fail(self, event: JsonObject, text: bytes, at_ns: int) -> Iterator[SessionCall]:
+        """End what an error is about: a request that waits, or all that is under way."""
+        error = object_of(event.get("error"))
+        names, code = text_of(error.get("event_id")), error.get("code")
+        if code == _EXPIRED:
+            for opened in [*self._open.values()]:
+                opened.stream.feed_message(text)
+                yield self._end(opened, CallEnd.BROKEN, at_ns)
+            return
+        for create in self._creates:
+            if create.event_id == names if names is not None else code == _BUSY:
+                self._creates.remove(create)
+                opened = self._begin(create, None, at_ns)
+                opened.stream.feed_message(text)
+                yield self._end(opened, CallEnd.REFUSED, at_ns)
+                return
