@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proxy.admin import AdminServer
+from proxy.file_limit import raise_file_limit
 from proxy.interception.kept_authority import build_interception
 from proxy.logging.logs import set_up_logging
 from proxy.own_address import build_url
@@ -83,6 +84,7 @@ def main() -> int:
         handed = file.read()
     settings = msgspec.json.decode(handed, type=SupervisorSettings)
     set_up_logging(settings.log_level, settings.log_format, "supervisor")
+    raise_file_limit()  # a launch takes two, and at the limit no worker can be started again
     first = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else None
     try:
         with open_ports(settings, handed, first) as ports:

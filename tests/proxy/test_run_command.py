@@ -75,6 +75,28 @@ def test_quiet_says_nothing_and_leaves_the_exit_status(runs: Runs) -> None:
     assert len(runs.calls()) == 1
 
 
+def test_a_proxy_opens_as_many_files_as_it_may_and_its_command_as_before(runs: Runs) -> None:
+    """Launches take open files of the supervisor's; the usual limits are 256 and 1,024."""
+    script = "import resource; print(*resource.getrlimit(resource.RLIMIT_NOFILE)); input()"
+    with subprocess.Popen(
+        [
+            *("sh", "-c", 'ulimit -Sn 200; exec "$0" "$@"', PROGRAM, "run", "--quiet", "--"),
+            *(sys.executable, "-Suc", script),
+        ],
+        env=runs.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        soft, hard = process.stdout.readline().split()
+        [pid] = runs.pids("proxy.processes.supervisor")
+        limits = Path(f"/proc/{pid}/limits").read_text()
+        process.communicate("\n", timeout=60)
+    assert soft == "200"
+    assert re.search(rf"(?m)^Max open files +{hard} +{hard} ", limits)
+
+
 def test_a_run_without_a_call_says_so(runs: Runs) -> None:
     """With what may be the reason."""
     status, out, err = runs.run("run", "--", "echo", "hi", "--name", "x", "--", "y")
