@@ -124,7 +124,7 @@ PROGRAMS: Final = (
         prompt=("turn:turn_id",),
         purposes={
             "x-openai-subagent": {"compact": "compaction", "memory_consolidation": "memory"},
-            "turn:request_kind": {"prewarm": "prewarm"},
+            "turn:request_kind": {"prewarm": "prewarm", "compaction": "compaction"},
         },
         launchers=frozenset({"spawn_agent"}),
         child=r'"(?:task_name|agent_id)":\s*"([^"]+)"',

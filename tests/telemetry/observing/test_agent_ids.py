@@ -90,6 +90,16 @@ def test_what_codex_says() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "purpose"), [("turn", None), ("prewarm", "prewarm"), ("compaction", "compaction")]
+)
+def test_a_kind_of_codex_is_a_purpose(kind: str, purpose: str | None) -> None:
+    """A compaction is a call of the Responses API like every other."""
+    found = read({"x-codex-turn-metadata": json.dumps({"request_kind": kind})}, "responses")
+    assert found is not None
+    assert found.purpose == purpose
+
+
+@pytest.mark.parametrize(
     ("prompt", "wanted"),
     [
         ("s########3", ("", None, None)),
