@@ -292,3 +292,23 @@ async def test_a_custom_tool_is_called_with_free_text(dialect: str) -> None:
     assert {piece.get("type", "custom") for piece in pieces} == {"custom"}
     assert "".join(piece["custom"]["input"] for piece in pieces) == "two  words\n"
     assert not any("function" in piece for piece in pieces)
+
+
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_a_compaction_that_is_asked_for_is_the_answer(
+    client: Client, is_streamed: bool
+) -> None:
+    """An input that ends with ``compaction_trigger``, as Codex's, gets that one item."""
+    items = [{"role": "user", "content": "Hello"}, {"type": "compaction_trigger"}]
+    request = {"model": MODEL, "input": items, "stream": is_streamed}
+    async with client.post("/v1/responses", json=request) as response:
+        assert response.status == 200
+        body = await response.read()
+    if is_streamed:
+        *_, end = body.strip().split(b"\n\n")
+        answer = decode_json_object(end.partition(b"data: ")[2])["response"]
+    else:
+        answer = decode_json_object(body)
+    [item] = answer["output"]
+    assert (item["type"], answer["status"]) == ("compaction", "completed")
+    assert item["encrypted_content"]

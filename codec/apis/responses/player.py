@@ -82,6 +82,7 @@ class _Performance:
         self._tools = {tool.name: tool for tool in asked.read_tools() if tool.name}
         self._makes_image = any(tool.type == "image_generation" for tool in asked.read_tools())
         self._compacts = asked.path.endswith("/compact")
+        self._is_compaction_asked = _ends_with_trigger(asked.body.get("input"))
         self._output: list[JsonObject] = []
         body = asked.body
         self._response: JsonObject = {
@@ -120,10 +121,9 @@ class _Performance:
 
     def _compact(self) -> JsonObject:
         """Compact the conversation to one item that nobody can read."""
-        text = json.dumps(self._output).encode()
         members = {name: self._response[name] for name in ("id", "created_at", "usage")}
         item = {"id": f"cmp_{self._script.answer_id[:24]}", "type": "compaction"}
-        output = [item | {"encrypted_content": b64encode(text).decode()}]
+        output = [item | {"encrypted_content": _encrypt(self._output)}]
         return members | {"object": "response.compaction", "output": output}
 
     def stream(self) -> Iterator[Sequence[bytes]]:
@@ -139,6 +139,10 @@ class _Performance:
         if self._makes_image:
             yield from self._image()
         [answer] = self._script.answers
+        if self._is_compaction_asked:
+            yield from self._compaction([delta.content for delta in answer.deltas])
+            yield self._end("stop")
+            return
         for (kind, _), deltas in groupby(answer.deltas, key=_item_of):
             texts = [*deltas]  # a group is read once
             if kind == "call":
@@ -180,6 +184,11 @@ class _Performance:
         self._output.append(item)
         index = {"output_index": len(self._output) - 1}
         return item, index, {"item_id": item_id} | index
+
+    def _compaction(self, summary: Any) -> Iterator[_Event]:
+        item, index, _ = self._item("cmp", "compaction", encrypted_content=_encrypt(summary))
+        yield "response.output_item.added", index | {"item": dict(item)}
+        yield "response.output_item.done", index | {"item": dict(item)}
 
     def _message(self, kind: str, texts: Sequence[str]) -> Iterator[_Event]:
         type_, member, name = {
@@ -256,6 +265,17 @@ def _item_of(delta: Delta) -> tuple[str, int]:
     """Find the item that a delta belongs to: its kind, and the number of its call."""
     kind = next((kind for kind in _KINDS if getattr(delta, kind) is not None), "content")
     return kind, delta.call.index if delta.call is not None else 0
+
+
+def _ends_with_trigger(items: Any) -> bool:
+    """Tell whether an input ends with the item that asks for a compaction, as Codex's does."""
+    last = items[-1] if isinstance(items, list) and items else None
+    return isinstance(last, dict) and last.get("type") == "compaction_trigger"
+
+
+def _encrypt(value: Any) -> str:
+    """Write what nobody is to read."""
+    return b64encode(json.dumps(value).encode()).decode()
 
 
 def _is_tool(tool: Any) -> bool:
