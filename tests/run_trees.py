@@ -87,6 +87,7 @@ class SeenSpan(NamedTuple):
 
     Attributes:
         attributes: by their names.
+        status: ``UNSET``, ``OK`` or ``ERROR``, if the reader has it.
     """
 
     trace_id: str
@@ -94,6 +95,7 @@ class SeenSpan(NamedTuple):
     parent_id: str | None
     start_ns: int
     attributes: Mapping[str, Any]
+    status: str = "UNSET"
 
     @property
     def kind(self) -> str:
@@ -169,7 +171,14 @@ def read_seen_spans(store: Path) -> list[SeenSpan]:
     with open_calls(store).all_rows() as reader:
         stored = [decode_spans(one.span)[0] for one in reader.newest(_MAX_SPANS)]
     return [
-        SeenSpan(one.trace_id, one.span_id, one.parent_span_id, one.start_ns, one.attributes)
+        SeenSpan(
+            one.trace_id,
+            one.span_id,
+            one.parent_span_id,
+            one.start_ns,
+            one.attributes,
+            one.status,
+        )
         for one in stored
     ]
 

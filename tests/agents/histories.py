@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -10,16 +11,19 @@ from codec.text.jsontext import decode_json, decode_json_object
 from tests.run_trees import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from codec.text.jsontext import JsonObject
 
 __all__ = (
     "History",
+    "Session",
     "read_claude",
+    "read_claude_session",
     "read_cline",
     "read_codex",
+    "read_codex_session",
     "read_copilot",
     "read_gemini",
     "read_kimi",
@@ -27,6 +31,10 @@ __all__ = (
     "read_pi",
     "read_qwen",
 )
+
+_CLAUDE = ".claude/projects/*/*.jsonl"
+_CODEX = ".codex/sessions/*/*/*/rollout-*.jsonl"
+"""Where they keep a session, below the home."""
 
 _COPILOT = ("tool.execution_start", "tool.execution_complete", "assistant.message")
 """Events of Copilot CLI: a tool begins, a tool ends, an answer."""
@@ -44,26 +52,75 @@ class History(NamedTuple):
     answers: list[str]
 
 
+class Session(NamedTuple):
+    """What an agent did for several questions, by its own word.
+
+    Attributes:
+        id: of the session.
+        turns: what it did for each question, in their order.
+        failed: the results of tools that failed.
+        compactions: how often it compacted its history.
+    """
+
+    id: str
+    turns: list[History]
+    failed: list[str]
+    compactions: int
+
+
 def _read_lines(home: Path, pattern: str) -> Iterator[JsonObject]:
     [path] = home.glob(pattern)
     return map(decode_json_object, path.read_text(encoding="utf-8").splitlines())
 
 
+def _split(
+    lines: Iterable[JsonObject], begins: Callable[[JsonObject], bool]
+) -> list[list[JsonObject]]:
+    """Put the lines of each question together, without what comes before the first one."""
+    turns: list[list[JsonObject]] = []
+    for line in lines:
+        if begins(line):
+            turns.append([])
+        if turns:
+            turns[-1].append(line)
+    return turns
+
+
 def read_claude(home: Path, _: str) -> History:
     """A session of Claude Code, with the results as they were sent."""
+    return _tell_claude(_read_lines(home, _CLAUDE))
+
+
+def read_claude_session(home: Path) -> Session:
+    """A session of Claude Code, in which each process enqueues a question or a command."""
+    lines = [*_read_lines(home, _CLAUDE)]
+    [session] = {line["sessionId"] for line in lines if "sessionId" in line}
+    turns = _split(lines, lambda line: line.get("operation") == "enqueue")
+    results = [part for line in lines for part in _find_sent_results(line)]
+    return Session(
+        session,
+        [told for told in map(_tell_claude, turns) if told.answers],
+        [part["content"] for part in results if part.get("is_error")],
+        sum(line.get("subtype") == "compact_boundary" for line in lines),
+    )
+
+
+def _find_sent_results(line: JsonObject) -> list[JsonObject]:
+    content = line["message"]["content"] if line["type"] == "api-request-blob" else None
+    parts = content if isinstance(content, list) else []
+    return [part for part in parts if part["type"] == "tool_result"]
+
+
+def _tell_claude(lines: Iterable[JsonObject]) -> History:
     calls: dict[str, JsonObject] = {}
     results: dict[str, str] = {}
     answers: list[str] = []
-    for line in _read_lines(home, ".claude/projects/*/*.jsonl"):
-        message = line.get("message", {})
-        content = message.get("content")
-        parts = content if isinstance(content, list) else []
+    for line in lines:
         if line["type"] == "assistant":
+            message = line["message"]
             answers.append(message["id"])
-            calls |= {part["id"]: part for part in parts if part["type"] == "tool_use"}
-        elif line["type"] == "api-request-blob":
-            told = [part for part in parts if part["type"] == "tool_result"]
-            results |= {part["tool_use_id"]: part["content"] for part in told}
+            calls |= {part["id"]: part for part in message["content"] if part["type"] == "tool_use"}
+        results |= {part["tool_use_id"]: part["content"] for part in _find_sent_results(line)}
     for call in calls.values():
         if call["input"].get("replace_all") is False:  # it fills in what was left out
             del call["input"]["replace_all"]
@@ -71,12 +128,38 @@ def read_claude(home: Path, _: str) -> History:
         Node.of_tool(call["name"], call["input"], results[call_id])
         for call_id, call in calls.items()
     ]
-    return History(tools, answers)
+    return History(tools, [*dict.fromkeys(answers)])  # each part has a line
 
 
 def read_codex(home: Path, _: str) -> History:
     """A rollout of Codex."""
-    lines = [*_read_lines(home, ".codex/sessions/*/*/*/rollout-*.jsonl")]
+    return _tell_codex([*_read_lines(home, _CODEX)])
+
+
+def read_codex_session(home: Path) -> Session:
+    """A rollout of Codex, in which each question begins a task."""
+    lines = [*_read_lines(home, _CODEX)]
+    [session] = {line["payload"]["session_id"] for line in lines if line["type"] == "session_meta"}
+    # Before what it has compacted stands the count of that call, which answers no question.
+    asked = [one for one, after in pairwise(lines) if after["type"] != "compacted"]
+    turns = _split([*asked, lines[-1]], lambda line: line["payload"].get("type") == "task_started")
+    return Session(
+        session,
+        [*map(_tell_codex, turns)],
+        [output for turn in turns for output in _find_failed(turn)],
+        sum(line["type"] == "compacted" for line in lines),
+    )
+
+
+def _find_failed(turn: list[JsonObject]) -> list[str]:
+    """Find the results of Codex's tools that failed; each question may count calls anew."""
+    told = [line["payload"] for line in turn]
+    items = [one["item"] for one in told if one.get("type") == "item_completed"]
+    failed = {item["id"] for item in items if item.get("status") == "failed"}
+    return [one["output"] for one in told if "output" in one and one.get("call_id") in failed]
+
+
+def _tell_codex(lines: list[JsonObject]) -> History:
     items = [line["payload"] for line in lines if line["type"] == "response_item"]
     calls = [item for item in items if item["type"] in {"function_call", "custom_tool_call"}]
     results = {item["call_id"]: item["output"] for item in items if "output" in item}
