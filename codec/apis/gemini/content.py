@@ -70,6 +70,8 @@ def _read_part(value: Any) -> Part | None:
     text = part.get("text")
     if part.get("thought") is True and (isinstance(text, str) or signature is not None):
         return Reasoning(text=text_of(text), signature=signature)
+    if part.get("transcript") is True:  # Live's session marks so what was spoken
+        return Media(kind="audio", transcript=text_of(text))
     return Text(text, signature) if isinstance(text, str) else None
 
 

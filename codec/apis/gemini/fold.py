@@ -45,7 +45,7 @@ _MAX_WORD_CHARS: Final = 64
 _KEPT_APART: Final = both("candidates", "usageMetadata")
 _OF_CANDIDATE: Final = both("content", "finishReason")
 _TEXT: Final = "text"
-_OF_TEXT: Final = frozenset({_TEXT, "thought"})
+_OF_TEXT: Final = frozenset({_TEXT, "thought", "transcript"})  # the last one is of Live's
 _SILENT: Final = frozenset({*_OF_TEXT, "thoughtSignature"})
 
 

@@ -66,6 +66,8 @@ _STOPS: Final = {
     "2": Stop.LENGTH,
     **dict.fromkeys(_FILTERS, Stop.CONTENT_FILTER),
     **dict.fromkeys(_BAD_CALLS, Stop.ERROR),
+    "turnComplete": Stop.STOP,  # Live
+    "toolCall": Stop.TOOL_CALL,
 }
 
 

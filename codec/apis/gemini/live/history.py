@@ -1,0 +1,123 @@
+"""The conversation of a Live session: contents in their order, within bounds.
+
+If they do not fit, the oldest ones are forgotten first (R5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from codec.budget import size_bytes
+
+if TYPE_CHECKING:
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_SESSION_BYTES", "History")
+
+MAX_SESSION_BYTES: Final = 1024 * 1024
+"""The most memory that a connection takes beside its open turn, as :mod:`codec.budget` estimates
+it."""
+
+_CONTENT_BYTES: Final = 256
+"""The cost of a content besides its value."""
+
+_MAX_TRANSCRIPT_CHARS: Final = 64 * 1024
+"""The longest transcript of what the user said without a pause."""
+
+
+@dataclass(slots=True, eq=False)
+class _Kept:
+    """A content, and what it takes."""
+
+    value: JsonObject
+    size_bytes: int
+
+
+class History:
+    """The contents of one connection. Not safe for concurrent calls.
+
+    Args:
+        limit_bytes: the most that it takes, as an estimate.
+
+    Attributes:
+        is_partial: some contents are missing.
+    """
+
+    __slots__ = (
+        *("_contents", "_dropped", "_held_bytes", "_joined", "_limit_bytes", "_mark"),
+        *("_size_bytes", "_spoken", "is_partial"),
+    )
+
+    def __init__(self, limit_bytes: int = MAX_SESSION_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._contents: list[_Kept] = []
+        self._size_bytes = 0
+        self._held_bytes = 0
+        self._dropped = 0  # contents that were forgotten
+        self._joined = 0  # contents from the first one ever on that earlier turns brought
+        self._mark = 0  # the place of the answer of the open turn, likewise
+        self._spoken: _Kept | None = None  # what the user is saying
+        self.is_partial = False
+
+    def hold(self, value: JsonObject) -> bool:
+        """Make room for a value that is kept for ever, or return false."""
+        size = size_bytes(value)
+        if self._held_bytes + size > self._limit_bytes:
+            return False
+        self._held_bytes += size
+        self._forget()
+        return True
+
+    def add(self, content: JsonObject) -> None:
+        """Add a content."""
+        self._insert(len(self._contents), content)
+
+    def hear(self, words: str) -> None:
+        """Add words to the transcript of what the user is saying."""
+        if self._spoken is None:
+            content = {"role": "user", "parts": [{"text": "", "transcript": True}]}
+            self._spoken = self._insert(len(self._contents), content)
+        spoken = self._spoken
+        [part] = spoken.value["parts"]
+        if len(part["text"]) + len(words) > _MAX_TRANSCRIPT_CHARS:
+            self.is_partial = True
+            return
+        part["text"] += words
+        spoken.size_bytes += len(words)
+        self._size_bytes += len(words)
+        self._forget()
+
+    def pause(self) -> None:
+        """Note that the user has said all; further words are another content."""
+        self._spoken = None
+
+    def begin(self) -> tuple[list[JsonObject], int]:
+        """Begin a turn: list the contents, and count those that earlier turns brought."""
+        self._mark = self._dropped + len(self._contents)
+        joined_count = max(0, self._joined - self._dropped)
+        self._joined = self._mark
+        return [kept.value for kept in self._contents], joined_count
+
+    def end(self, content: JsonObject | None) -> None:
+        """End a turn, and put its answer behind the contents that it had."""
+        if content is not None:
+            self._insert(max(0, self._mark - self._dropped), content)
+            self._joined = self._mark + 1
+
+    def _insert(self, at: int, content: JsonObject) -> _Kept:
+        kept = _Kept(content, size_bytes(content) + _CONTENT_BYTES)
+        self._contents.insert(at, kept)
+        self._size_bytes += kept.size_bytes
+        self._forget()
+        return kept
+
+    def _forget(self) -> None:
+        while self._contents and self._size_bytes + self._held_bytes > self._limit_bytes:
+            kept = self._contents.pop(0)
+            self._size_bytes -= kept.size_bytes
+            kept.size_bytes = 0
+            self._dropped += 1
+            self.is_partial = True
+            if kept is self._spoken:
+                self._spoken = None

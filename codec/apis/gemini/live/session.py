@@ -1,0 +1,224 @@
+"""Live over a WebSocket: the messages of both directions become calls.
+
+A call is a turn of the model. It begins with what the client asks, a content that is complete or
+the output of tools, or else with the first thing that the model says: then the user spoke. It ends
+where the model says so, or where it calls tools, because their output begins the next turn. A turn
+that the user interrupts says that first, and ends then; if its end does not come, the next turn
+ends it.
+
+Messages have no ids. So words of the user that are heard after the model began to speak belong to
+the next turn, although the last of them may be late ones of the turn before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.gemini.live.history import History
+from codec.apis.gemini.live.sound import INPUT_RATE, SoundCount, take_sound
+from codec.apis.gemini.live.stream import LiveStream
+from codec.apis.gemini.names import both, member_of, some_of
+from codec.apis.session import CallEnd, SessionCall
+from codec.members import list_of, object_of, text_of
+from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import decode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("MAX_WAITING", "LiveSession")
+
+MAX_WAITING: Final = 64
+"""The most requests that wait: a model takes one turn after the other."""
+
+_MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
+"""The most memory that the values of one message may take."""
+
+_MAX_ID_CHARS: Final = 256
+
+_RESUMPTION: Final = both("sessionResumption")
+_NAME: Final = re.compile(rb'\s*\{\s*"(\w{1,40})"').match
+_ASKS: Final = frozenset({b"clientContent", b"client_content", b"toolResponse", b"tool_response"})
+_SOUND: Final = frozenset({b"realtimeInput", b"realtime_input"})
+_OF_TURN: Final = frozenset({b"serverContent", b"toolCall"})
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A turn under way."""
+
+    call: SessionCall
+    stream: LiveStream
+
+
+class LiveSession:
+    """Reads one connection. Not safe for concurrent calls.
+
+    Args:
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+    """
+
+    __slots__ = (
+        *("_asked_ns", "_history", "_lend", "_misses_setup", "_open", "_session_id", "_setup"),
+        "_sound",
+    )
+
+    def __init__(self, *, lend: Callable[[int], bool] | None = None) -> None:
+        self._lend = lend
+        self._history = History()
+        self._setup: JsonObject = {}
+        self._misses_setup = True
+        self._session_id: str | None = None
+        self._asked_ns: deque[int] = deque(maxlen=MAX_WAITING)  # when the client asked
+        self._open: _Open | None = None
+        self._sound = SoundCount(INPUT_RATE)  # since the last turn began
+
+    def feed(
+        self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
+    ) -> Sequence[SessionCall]:
+        """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
+        if not is_whole or decoded_bytes(text) > _MAX_MESSAGE_BYTES:
+            return self._pass_over(text, at_ns)
+        try:
+            message = object_of(decode_json(text))
+        except ValueError:
+            return ()
+        if from_client:
+            self._read_command(message, at_ns)
+            return ()
+        return [*self._read_event(message, text, at_ns)]
+
+    def close(self, at_ns: int) -> Sequence[SessionCall]:
+        """End the calls that the end of the connection cuts off, and return them."""
+        ended = [] if self._open is None else [self._end(self._open, CallEnd.CLOSED, at_ns)]
+        while self._asked_ns:
+            ended.append(self._end(self._begin(at_ns), CallEnd.CLOSED, at_ns))
+        return ended
+
+    def _pass_over(self, text: bytes, at_ns: int) -> Sequence[SessionCall]:
+        """Note a message that is too large to be read."""
+        found = _NAME(text)
+        name = b"" if found is None else found[1]
+        if name in _ASKS:
+            self._history.is_partial = True
+            self._asked_ns.append(at_ns)
+        elif name in _SOUND:
+            self._sound.is_known = False
+        elif name in _OF_TURN and self._open is not None:
+            self._open.stream.feed_cut()
+            return [self._open.call]
+        return ()
+
+    def _read_command(self, message: JsonObject, at_ns: int) -> None:
+        """Read a message of the client, which has one member."""
+        if isinstance(setup := member_of(message, "setup"), dict):
+            self._set(setup)
+        given = object_of(member_of(message, "clientContent"))
+        turns = [turn for turn in some_of(given.get("turns")) if isinstance(turn, dict)]
+        for turn in turns:
+            parts = some_of(turn.get("parts"))
+            self._history.add(turn | {"parts": [*map(self._take_sound, parts)]})
+        if member_of(given, "turnComplete") is True:
+            self._asked_ns.append(at_ns)
+        given = object_of(member_of(message, "toolResponse"))
+        results = some_of(member_of(given, "functionResponses"))
+        if results:
+            parts = [{"functionResponse": result} for result in results]
+            self._history.add({"role": "user", "parts": parts})
+            self._asked_ns.append(at_ns)
+        self._hear(object_of(member_of(message, "realtimeInput")))
+
+    def _set(self, setup: JsonObject) -> None:
+        """Take the setup, which comes once.
+
+        Of an earlier connection that it resumes, nothing is known. Its handle is left out, because
+        it is as good as a password for the session.
+        """
+        resumed = object_of(member_of(setup, "sessionResumption"))
+        self._history.is_partial |= bool(resumed.get("handle"))
+        kept = {name: value for name, value in setup.items() if name not in _RESUMPTION}
+        if self._misses_setup and self._history.hold(kept):
+            self._setup, self._misses_setup = kept, False
+
+    def _hear(self, given: JsonObject) -> None:
+        """Read what the user says: count sound, and keep text."""
+        blobs = [member_of(given, "audio"), *list_of(member_of(given, "mediaChunks"))]
+        for blob in blobs:
+            self._sound.add(object_of(blob))
+        if (typed := text_of(given.get("text"))) is not None:
+            self._history.add({"role": "user", "parts": [{"text": typed}]})
+
+    def _take_sound(self, part: Any) -> Any:
+        return take_sound(part, self._sound) if isinstance(part, dict) else part
+
+    def _read_event(self, message: JsonObject, text: bytes, at_ns: int) -> Iterator[SessionCall]:
+        said = object_of(member_of(message, "serverContent"))
+        complete = object_of(member_of(message, "setupComplete"))
+        if (session_id := text_of(member_of(complete, "sessionId"))) is not None:
+            self._session_id = session_id[:_MAX_ID_CHARS]
+        self._hear_words(object_of(member_of(said, "inputTranscription")))
+        says = _says_something(message, said)
+        ends = member_of(said, "turnComplete") is True
+        opened = self._open
+        if opened is not None and opened.stream.is_interrupted and says and not ends:
+            yield self._end(opened, CallEnd.ANSWERED, at_ns)
+        if self._open is None:
+            if not says and not (ends and self._asked_ns):
+                return
+            self._open = self._begin(at_ns)
+        opened = self._open
+        call, stream = opened.call, opened.stream
+        stream.feed_message(text)
+        if call.first_ns is None:
+            call.first_ns = at_ns
+        if call.content_ns is None and stream.has_content:
+            call.content_ns = at_ns
+            self._history.pause()
+        yield self._end(opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
+
+    def _hear_words(self, heard: JsonObject) -> None:
+        if (words := text_of(heard.get("text"))) is not None:
+            self._history.hear(words)
+        if heard.get("finished") is True:
+            self._history.pause()
+
+    def _begin(self, at_ns: int) -> _Open:
+        """Begin a turn, with all of the conversation as far as it is known."""
+        contents, joined_count = self._history.begin()
+        body = self._setup | {"contents": contents}
+        if self._session_id is not None:
+            body["session_id"] = self._session_id
+        if (told := self._sound.tell()) is not None:
+            body["input_audio"] = told
+        self._sound = SoundCount(INPUT_RATE)
+        stream = LiveStream(lend=self._lend)
+        has_request = bool(self._asked_ns)
+        call = SessionCall(
+            body=body,
+            joined_count=joined_count,
+            is_partial=self._misses_setup or self._history.is_partial,
+            has_request=has_request,
+            start_ns=self._asked_ns.popleft() if has_request else at_ns,
+            stream=stream,
+        )
+        return _Open(call, stream)
+
+    def _end(self, opened: _Open, end: CallEnd, at_ns: int) -> SessionCall:
+        call = opened.call
+        said = call.said = opened.stream.finish()
+        call.end, call.end_ns = end, at_ns
+        content = next((object_of(it.get("content")) for _, it in said.candidates), {})
+        self._history.end(content if content.get("parts") else None)
+        self._open = None
+        return call
+
+
+def _says_something(message: JsonObject, said: JsonObject) -> bool:
+    """Tell whether the model says something in a message, or calls a tool."""
+    parts = (member_of(said, "modelTurn"), member_of(said, "outputTranscription"))
+    return bool(member_of(message, "toolCall")) or any(map(bool, parts))

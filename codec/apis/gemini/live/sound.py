@@ -1,0 +1,77 @@
+"""Sound in the messages of Live: it is counted, and taken out of what is kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from codec.apis.gemini.names import both, member_of
+from codec.media import count_sound
+from codec.members import object_of, string_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from codec.text.jsontext import JsonObject
+
+__all__ = ("INPUT_RATE", "OUTPUT_RATE", "SoundCount", "take_sound")
+
+INPUT_RATE: Final = 16_000
+"""Samples a second of what the client sends, if its type names no rate."""
+
+OUTPUT_RATE: Final = 24_000
+"""Samples a second of what the model says; Vertex AI leaves the rate out."""
+
+_SAMPLE_BYTES: Final = 2
+_RATE: Final = re.compile(r"rate=([1-9]\d{2,5})\b").search
+_INLINE: Final = both("inlineData")
+
+
+@dataclass(slots=True)
+class SoundCount:
+    """How much sound was sent.
+
+    Attributes:
+        rate: samples a second, where a type names no other.
+        seconds: ``None`` if some of it is not plain samples.
+        is_known: everything was counted.
+    """
+
+    rate: int
+    size_bytes: int = 0
+    seconds: float | None = 0.0
+    is_known: bool = True
+
+    def add(self, blob: Mapping[str, Any]) -> bool:
+        """Count a blob if it is sound, and tell whether it is."""
+        kind = string_of(member_of(blob, "mimeType")) or ""
+        if not kind.lower().startswith("audio/"):
+            return False
+        size = count_sound(string_of(blob.get("data")) or "")
+        self.size_bytes += size
+        named = _RATE(kind)
+        rate = self.rate if named is None else int(named[1])
+        is_plain = kind.lower().startswith("audio/pcm")
+        if self.seconds is not None:
+            self.seconds = self.seconds + size / rate / _SAMPLE_BYTES if is_plain else None
+        return True
+
+    def tell(self) -> JsonObject | None:
+        """Tell how much it was; ``None`` if there was none, or if not all was counted."""
+        if not self.size_bytes or not self.is_known:
+            return None
+        return {
+            "bytes": self.size_bytes,
+            "seconds": None if self.seconds is None else round(self.seconds, 3),
+        }
+
+
+def take_sound(part: JsonObject, count: SoundCount) -> JsonObject:
+    """Count the sound of a part, and leave out its data."""
+    for name in _INLINE & part.keys():
+        blob = object_of(part[name])
+        if count.add(blob):
+            kept = {key: value for key, value in blob.items() if key != "data"}
+            return part | {name: kept}
+    return part

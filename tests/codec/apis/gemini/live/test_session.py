@@ -1,0 +1,573 @@
+"""``codec.apis.gemini.live.session``: messages of a WebSocket to calls.
+
+Seven sessions are recorded, three with a call of a tool. No turn in them was interrupted, resumed a
+session, had a reason of its own or came in several turns of speech; these are made by hand from
+Google's reference of the messages. The recorded sound of the model was shortened by its source.
+"""
+
+from __future__ import annotations
+
+import base64
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from codec.apis.gemini.live.asked import LiveRequest
+from codec.apis.gemini.live.history import MAX_SESSION_BYTES
+from codec.apis.gemini.live.session import MAX_WAITING, LiveSession
+from codec.apis.gemini.live.stream import LiveAnswer, LiveStream
+from codec.apis.session import CallEnd
+from codec.parts import Media, Reasoning, Text, ToolCall, ToolResult
+from codec.said import Ending, Stop
+from codec.text.jsontext import compact_text, decode_json, encode_json
+from tests.codec.test_error_objects import json_values
+from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS, read_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from codec.apis.session import SessionCall
+    from codec.parts import Message
+
+SOUND = base64.b64encode(b"\0" * 4_800).decode()
+SETUP: dict[str, Any] = {
+    "model": "models/m-1", "generationConfig": {"responseModalities": ["AUDIO"]},
+    "systemInstruction": {"parts": [{"text": "Be short."}]},
+}  # fmt: skip
+USAGE: dict[str, Any] = {
+    "promptTokenCount": 10, "responseTokenCount": 5, "totalTokenCount": 15,
+    "promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 4}],
+    "responseTokensDetails": [{"modality": "AUDIO", "tokenCount": 5}],
+}  # fmt: skip
+COUNT = 7
+"""How many connections were recorded."""
+
+
+def words(message: Message) -> str:
+    """Join what a message says, in writing, as the transcript of sound, to a tool and by one."""
+    said = []
+    for part in message.parts:
+        if isinstance(part, str):
+            said.append(part)
+        elif isinstance(part, Text | Reasoning):
+            said.append(part.text or "")
+        elif isinstance(part, Media):
+            said.append(part.transcript or "")
+        elif isinstance(part, ToolCall):
+            said.append(f"{part.name}{part.arguments}")
+        elif isinstance(part, ToolResult):
+            said.append(compact_text(part.value))
+    return "".join(said)
+
+
+def asked(call: SessionCall) -> list[tuple[str | None, str]]:
+    """The messages of a request without the instruction: roles and words."""
+    request = LiveRequest(dict(call.body))
+    messages = [(message.role, words(message)) for message in request.read_messages()]
+    return messages[request.instruction_count :]
+
+
+def said_of(call: SessionCall) -> LiveAnswer:
+    """The answer of a call that ended."""
+    assert isinstance(call.said, LiveAnswer)
+    return call.said
+
+
+def say(call: SessionCall) -> str:
+    """What the answer of a call says."""
+    return "".join(words(answer.message) for answer in said_of(call).answers)
+
+
+class Talk:
+    """Feeds a session, and collects the calls that ended."""
+
+    def __init__(self, setup: dict[str, Any] | None = SETUP) -> None:
+        self.session = LiveSession()
+        self.now_ns = 0
+        self.ended: list[SessionCall] = []
+        if setup is not None:
+            self.ask(setup=setup)
+
+    def feed(self, text: bytes, *, from_client: bool, is_whole: bool = True) -> int:
+        """Feed a message, and return its time."""
+        self.now_ns += 1
+        for call in self.session.feed(
+            text, from_client=from_client, at_ns=self.now_ns, is_whole=is_whole
+        ):
+            if call.end is not None:
+                self.ended.append(call)
+        return self.now_ns
+
+    def ask(self, **message: Any) -> int:
+        """Send a message of the client."""
+        return self.feed(encode_json(message).encode(), from_client=True)
+
+    def write(self, *texts: str, complete: bool = True) -> int:
+        """Send contents of the user."""
+        turns = [{"role": "user", "parts": [{"text": text}]} for text in texts]
+        return self.ask(clientContent={"turns": turns, "turnComplete": complete})
+
+    def event(self, usage: Any = None, **said: Any) -> int:
+        """Send what the server says."""
+        counts = {} if usage is None else {"usageMetadata": usage}
+        text = encode_json({"serverContent": said, **counts}).encode()
+        return self.feed(text, from_client=False)
+
+    def speak(self, text: str) -> int:
+        """Say a word of an answer."""
+        return self.event(outputTranscription={"text": text})
+
+    def hear(self, text: str, **members: Any) -> int:
+        """Write down a word of the user."""
+        return self.event(inputTranscription={"text": text, **members})
+
+    def end(self, **said: Any) -> SessionCall:
+        """End a turn, and return the call."""
+        self.event(USAGE, turnComplete=True, **said)
+        return self.ended[-1]
+
+
+class TestTurns:
+    """What a call is made of."""
+
+    def test_a_turn_is_a_call_with_its_times(self) -> None:
+        """Its body has the setup and the conversation, as a request for content has them."""
+        talk = Talk()
+        at = talk.write("Hi")
+        begun = talk.speak("Hel")
+        talk.speak("lo")
+        call = talk.end()
+        contents = [{"role": "user", "parts": [{"text": "Hi"}]}]
+        assert call.body == {**SETUP, "contents": contents}
+        assert (call.start_ns, call.first_ns, call.content_ns, call.end_ns) == (
+            at, begun, begun, talk.now_ns,
+        )  # fmt: skip
+        assert (call.end, call.has_request, call.is_partial) == (CallEnd.ANSWERED, True, False)
+        assert say(call) == "Hello"
+        assert said_of(call).choices_of_answers[0].stop is Stop.STOP
+
+    def test_the_request_is_read_as_others_are(self) -> None:
+        """The model has its whole path in Vertex AI."""
+        request = LiveRequest(SETUP | {"model": "projects/p/publishers/google/models/m-2"})
+        assert (request.model, request.stream) == ("m-2", True)
+        assert request.options["modalities"] == ["audio"]
+        assert words(request.read_messages()[0]) == "Be short."
+
+    def test_a_turn_that_the_user_began_by_speaking_has_no_request(self) -> None:
+        """It begins with the first thing that the model says."""
+        talk = Talk()
+        talk.ask(realtimeInput={"audio": {"data": SOUND, "mimeType": "audio/pcm;rate=16000"}})
+        talk.hear(" Hi")
+        talk.hear(" there", finished=True)
+        begun = talk.speak("Hello")
+        call = talk.end()
+        assert (call.has_request, call.start_ns) == (False, begun)
+        assert asked(call) == [("user", " Hi there")]
+        assert call.body["input_audio"] == {"bytes": 4_800, "seconds": 0.15}
+
+    def test_words_that_come_late_are_in_the_body_until_the_model_speaks(self) -> None:
+        """Later ones belong to the next turn."""
+        talk = Talk()
+        talk.hear("Hi")
+        talk.event(modelTurn={"parts": []})
+        talk.hear(" there")
+        talk.speak("Hello")
+        talk.hear("Stop")
+        first = talk.end()
+        talk.speak("Fine")
+        second = talk.end()
+        assert asked(first) == [("user", "Hi there")]
+        assert asked(second) == [("user", "Hi there"), ("model", "Hello"), ("user", "Stop")]
+        assert (first.joined_count, second.joined_count) == (0, 2)
+
+    def test_contents_that_are_not_complete_ask_for_nothing(self) -> None:
+        """They are the history that a client begins with."""
+        talk = Talk()
+        talk.write("One", complete=False)
+        talk.write("Two", "Three")
+        assert [text for _, text in asked(talk.end())] == ["One", "Two", "Three"]
+
+    def test_a_call_of_a_tool_ends_a_turn(self) -> None:
+        """Its output begins the next one."""
+        talk = Talk()
+        talk.write("Weather?")
+        call = {"id": "c1", "name": "look", "args": {"city": "Rome"}}
+        text = encode_json({"toolCall": {"functionCalls": [call]}}).encode()
+        talk.feed(text, from_client=False)
+        [first] = talk.ended
+        assert said_of(first).finish_reasons == [(0, "toolCall")]
+        assert said_of(first).choices_of_answers[0].stop is Stop.TOOL_CALL
+        assert said_of(first).anomalies == ()
+        result = {"id": "c1", "name": "look", "response": {"output": "Sun"}}
+        at = talk.ask(tool_response={"function_responses": [result]})
+        talk.speak("Sunny.")
+        second = talk.end()
+        assert second.start_ns == at
+        assert asked(second) == [
+            ("user", "Weather?"), ("model", 'look{"city":"Rome"}'), ("user", '{"output":"Sun"}'),
+        ]  # fmt: skip
+        assert second.joined_count == 2
+
+    def test_counts_are_told_by_their_kind(self) -> None:
+        """Thoughts are beside the answer's tokens; a total without them is none."""
+        talk = Talk()
+        talk.write("Hi")
+        usage = said_of(talk.end()).usage
+        assert usage is not None
+        assert (usage.prompt, usage.completion, usage.total) == (10, 5, 15)
+        assert (usage.prompt_audio, usage.completion_audio) == (4, 5)
+        talk.write("Hi")
+        talk.event(USAGE | {"thoughtsTokenCount": 3}, turnComplete=True)
+        said = said_of(talk.ended[-1])
+        assert said.usage is not None
+        assert (said.usage.completion, said.usage.reasoning, said.usage.total) == (8, 3, None)
+        assert said.anomalies == ()
+
+    @pytest.mark.parametrize(
+        ("kind", "rate"), [("audio/pcm", 24_000), ("audio/pcm;rate=8000", 8_000)]
+    )
+    def test_what_the_model_says_is_counted(self, kind: str, rate: int) -> None:
+        """Of another form than plain samples, the seconds are not known."""
+        talk = Talk()
+        at = talk.event(modelTurn={"parts": [{"inlineData": {"mimeType": kind, "data": SOUND}}]})
+        said = said_of(talk.end())
+        assert talk.ended[-1].content_ns == at
+        assert (said.output_bytes, said.audio_seconds) == (4_800, 2_400 / rate)
+        assert SOUND not in encode_json(dict(said.body))
+        talk.event(modelTurn={"parts": [{"inlineData": {"mimeType": "audio/ogg", "data": SOUND}}]})
+        assert said_of(talk.end()).audio_seconds is None
+
+    def test_pictures_that_the_model_makes_are_kept(self) -> None:
+        """Only sound is left out."""
+        talk = Talk()
+        blob = {"mimeType": "image/png", "data": "iVBORw0KGgo="}
+        talk.event(modelTurn={"parts": [{"inlineData": blob}]})
+        [answer] = said_of(talk.end()).answers
+        assert [getattr(part, "kind", None) for part in answer.message.parts] == ["image"]
+
+    def test_the_session_has_its_id(self) -> None:
+        """Vertex AI gives one."""
+        talk = Talk()
+        talk.feed(b'{\n  "setupComplete": {"sessionId": "s1"}\n}', from_client=False)
+        assert not talk.ended
+        talk.write("Hi")
+        assert LiveRequest(talk.end().body).session_id == "s1"
+
+    def test_a_session_that_is_resumed_is_partial(self) -> None:
+        """What was said before is not known, and the handle is not kept."""
+        talk = Talk(SETUP | {"sessionResumption": {"handle": "secret"}})
+        talk.write("Hi")
+        call = talk.end()
+        assert (call.is_partial, call.body.keys() & {"sessionResumption"}) == (True, set())
+
+
+class TestEndings:
+    """How a turn ends."""
+
+    def test_an_interrupted_turn_is_cancelled(self) -> None:
+        """What was said stands there, and its end is its own."""
+        talk = Talk()
+        talk.write("Hi")
+        talk.speak("Once upon")
+        talk.event(interrupted=True)
+        assert not talk.ended
+        call = talk.end()
+        said = said_of(call)
+        assert (say(call), said.finish_reasons) == ("Once upon", [(0, "interrupted")])
+        assert said.ending(streamed=True) is Ending.CANCELLED
+        assert said.is_interrupted
+
+    def test_the_next_turn_ends_one_that_was_interrupted(self) -> None:
+        """Its end did not come."""
+        talk = Talk()
+        talk.speak("Once upon")
+        talk.event(interrupted=True)
+        talk.speak("Yes?")
+        [first] = talk.ended
+        assert (first.end, say(first)) == (CallEnd.ANSWERED, "Once upon")
+        assert say(talk.end()) == "Yes?"
+
+    def test_a_turn_may_say_why_it_ended(self) -> None:
+        """In its own words."""
+        talk = Talk()
+        talk.write("Hi")
+        said = said_of(talk.end(turnCompleteReason="RESPONSE_REJECTED"))
+        assert said.finish_reasons == [(0, "RESPONSE_REJECTED")]
+
+    def test_the_end_of_the_connection_cuts_what_is_open(self) -> None:
+        """The turn under way, and the request that was not answered."""
+        talk = Talk()
+        talk.write("One")
+        talk.speak("Hel")
+        talk.write("Two")
+        first, second = talk.session.close(99)
+        assert (first.end, say(first), first.end_ns) == (CallEnd.CLOSED, "Hel", 99)
+        assert said_of(first).ending(streamed=True) is Ending.OPEN
+        assert (second.end, second.first_ns) == (CallEnd.CLOSED, None)
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"goAway": {"timeLeft": "50s"}}, {"serverContent": {}}, {"usageMetadata": USAGE},
+            {"serverContent": {"turnComplete": True}}, {"serverContent": {"interrupted": True}},
+            {"toolCallCancellation": {"ids": ["c1"]}}, {"sessionResumptionUpdate": {}},
+            {"serverContent": {"inputTranscription": {"text": "Hi"}}},
+        ],
+    )  # fmt: skip
+    def test_what_is_about_no_turn_begins_none(self, message: dict[str, Any]) -> None:
+        """Nothing was asked, and the model says nothing."""
+        talk = Talk()
+        talk.feed(encode_json(message).encode(), from_client=False)
+        assert not talk.session.close(9)
+
+
+class TestBounds:
+    """Nothing grows without an end, and nothing raises."""
+
+    def test_the_oldest_contents_are_forgotten(self) -> None:
+        """The calls after that are partial."""
+        talk = Talk()
+        for number in range(40):
+            talk.write(f"{number} " + "x" * (MAX_SESSION_BYTES // 30), complete=number == 39)
+        call = talk.end()
+        assert 20 < len(asked(call)) < 30
+        assert call.is_partial
+        assert asked(call)[-1][1].startswith("39 ")
+
+    def test_answers_are_forgotten_with_what_they_answer(self) -> None:
+        """What earlier calls brought is counted among the contents that are left."""
+        talk = Talk()
+        for number in range(30):
+            talk.write(f"{number}?" + "x" * (MAX_SESSION_BYTES // 20))
+            talk.speak(f"{number}!")
+            call = talk.end()
+            assert call.joined_count == len(asked(call)) - 1
+            assert [text[:3].rstrip("?x!") for _, text in asked(call)][-1] == str(number)
+
+    def test_a_setup_that_does_not_fit_makes_partial_calls(self) -> None:
+        """As one that never came does."""
+        for talk in (Talk(SETUP | {"tools": ["x" * MAX_SESSION_BYTES]}), Talk(None)):
+            talk.write("Hi")
+            call = talk.end()
+            assert (call.is_partial, [*call.body]) == (True, ["contents"])
+
+    def test_requests_that_wait_are_few(self) -> None:
+        """The last ones count."""
+        talk = Talk()
+        for _ in range(MAX_WAITING + 3):
+            talk.write("Hi")
+        assert len(talk.session.close(1)) == MAX_WAITING
+
+    def test_a_transcript_has_an_end(self) -> None:
+        """The call is partial."""
+        talk = Talk()
+        for _ in range(40):
+            talk.hear("x" * 4_096)
+        talk.speak("Hm")
+        call = talk.end()
+        assert (call.is_partial, len(asked(call)[0][1])) == (True, 64 * 1024)
+
+    def test_a_large_message_is_noted(self) -> None:
+        """One that asks begins a turn; sound is not counted; an answer misses something."""
+        talk = Talk()
+        for text in (b'{"realtimeInput": {"audio"', b'{ "client_content": {"turns": ['):
+            talk.feed(text, from_client=True, is_whole=False)
+        talk.speak("Hm")
+        talk.feed(b'{"serverContent": {"modelTurn"', from_client=False, is_whole=False)
+        call = talk.end()
+        assert (call.is_partial, call.has_request, "input_audio" in call.body) == (
+            True, True, False,
+        )  # fmt: skip
+        assert "observer_limit" in said_of(call).anomalies
+        assert said_of(call).output_bytes is None
+
+    @given(
+        st.lists(
+            st.tuples(
+                st.dictionaries(
+                    st.sampled_from(
+                        [
+                            *("setup", "clientContent", "realtime_input", "toolResponse"),
+                            *("serverContent", "toolCall", "usageMetadata", "setupComplete"),
+                        ]
+                    ),
+                    json_values
+                    | st.dictionaries(
+                        st.sampled_from(
+                            [
+                                *("turns", "turnComplete", "functionResponses", "modelTurn"),
+                                *("outputTranscription", "inputTranscription", "interrupted"),
+                                *("functionCalls", "audio", "mediaChunks", "sessionId", "text"),
+                            ]
+                        ),
+                        json_values
+                        | st.sampled_from(
+                            [
+                                True, {"text": "a"},
+                                {"parts": [3, {"text": 3, "transcript": True}]},
+                                {"parts": [{"inlineData": 3}, {"inline_data": {"data": "!"}}]},
+                                [{"parts": None}, 3], [{"name": 3}, None],
+                                {"mimeType": "audio/pcm;rate=0", "data": "===="},
+                            ]
+                        ),
+                    ),
+                ),
+                st.booleans(),
+                st.booleans(),
+            )
+        )
+    )  # fmt: skip
+    def test_hostile_messages_never_raise(
+        self, messages: list[tuple[dict[str, Any], bool, bool]]
+    ) -> None:
+        """Whatever the members are; every call ends once."""
+        session = LiveSession()
+        kept: dict[int, SessionCall] = {}
+        ended: list[int] = []
+        for message, from_client, is_whole in messages:
+            text = encode_json(message).encode()
+            text = text if is_whole else text[: len(text) // 2]
+            for call in session.feed(text, from_client=from_client, at_ns=1, is_whole=is_whole):
+                kept[id(call)] = call
+                ended += [id(call)] if call.end is not None else []
+                for each in LiveRequest(decode_json(encode_json(call.body))).read_messages():
+                    words(each)
+        for call in session.close(2):
+            kept[id(call)] = call
+            ended.append(id(call))
+        assert sorted(ended) == sorted(kept)
+        assert all(call.said is not None for call in kept.values())
+
+    @given(st.binary(max_size=64), st.booleans(), st.booleans())
+    def test_bytes_that_are_no_messages_are_passed_over(
+        self, data: bytes, from_client: bool, is_whole: bool
+    ) -> None:
+        """They are about no turn."""
+        session = LiveSession()
+        assert not session.feed(data, from_client=from_client, at_ns=1, is_whole=is_whole)
+        assert not session.close(2)
+
+
+@cache
+def sessions() -> Sequence[list[tuple[bool, dict[str, Any]]]]:
+    """The messages of each recorded connection."""
+    assert FOLDER is not None
+    found = []
+    for line in read_lines(FOLDER, "gemini.live"):
+        messages = map(decode_json, line["response"]["body"].splitlines())
+        found.append([(message["from"] == "client", message["data"]) for message in messages])
+    assert len(found) == COUNT
+    return found
+
+
+def replay(
+    messages: Sequence[tuple[bool, dict[str, Any]]],
+) -> tuple[list[SessionCall], dict[int, list[bytes]]]:
+    """Feed a session; return its calls, and the server's messages that are about each."""
+    session = LiveSession()
+    calls: dict[int, SessionCall] = {}
+    about: dict[int, list[bytes]] = {}
+    for at, (from_client, event) in enumerate(messages):
+        text = encode_json(event).encode()
+        for call in session.feed(text, from_client=from_client, at_ns=at + 1):
+            calls[id(call)] = call
+            about.setdefault(id(call), []).append(text)
+    for call in session.close(len(messages) + 1):
+        calls[id(call)] = call
+    return [*calls.values()], about
+
+
+def expect(messages: Sequence[tuple[bool, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Fold a session by hand: inputs, words, bytes of sound, and the last message of each turn."""
+    history: list[str] = []
+    turns: list[dict[str, Any]] = []
+    opened: dict[str, Any] | None = None
+    is_heard = False
+    for from_client, event in messages:
+        if from_client:
+            for turn in event.get("client_content", {}).get("turns", []):
+                history += ["".join(part["text"] for part in turn["parts"])]
+            for result in event.get("tool_response", {}).get("functionResponses", []):
+                history += [compact_text(result["response"])]
+            continue
+        said = event.get("serverContent", {})
+        if "inputTranscription" in said:
+            if is_heard:
+                history[-1] += said["inputTranscription"]["text"]
+            else:
+                history.append(said["inputTranscription"]["text"])
+                is_heard = True
+        spoken = said.get("outputTranscription", {}).get("text", "")
+        calls = event.get("toolCall", {}).get("functionCalls", [])
+        if opened is None and (spoken or calls or "modelTurn" in said):
+            opened = {"input": [*history], "words": "", "bytes": 0}
+            turns.append(opened)
+        if opened is None:
+            continue
+        for part in said.get("modelTurn", {}).get("parts", []):
+            opened["words"] += part.get("text", "")
+            opened["bytes"] += len(base64.b64decode(part.get("inlineData", {}).get("data", "")))
+        opened["words"] += spoken
+        for call in calls:
+            opened["words"] += call["name"] + compact_text(call["args"])
+        if calls or said.get("turnComplete"):
+            history.append(opened["words"])
+            opened["end"] = event
+            opened, is_heard = None, False
+    return turns
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+class TestRecorded:
+    """Recorded sessions, message by message, beside a second fold that is written here."""
+
+    pytestmark = NEEDS_RECORDINGS
+
+    def test_a_recorded_session_gives_the_turns_that_are_in_it(self, number: int) -> None:
+        """Inputs, words, counts and ends are those of the second fold."""
+        calls, _ = replay(sessions()[number])
+        expected = expect(sessions()[number])
+        assert len(calls) == len(expected) > 0
+        for call, each in zip(calls, expected, strict=True):
+            said = said_of(call)
+            assert [text for _, text in asked(call)] == each["input"]
+            assert say(call) == each["words"]
+            assert (said.output_bytes or 0) == each["bytes"]
+            raw = each["end"].get("usageMetadata")
+            assert (said.usage is None) == (raw is None)
+            if raw is not None:
+                assert said.usage is not None
+                spoken = raw.get("responseTokenCount", raw.get("candidatesTokenCount"))
+                assert said.usage.prompt == raw["promptTokenCount"]
+                assert said.usage.completion == spoken + raw.get("thoughtsTokenCount", 0)
+            assert said.ending(streamed=True) is Ending.COMPLETE
+            assert (call.end, call.is_partial, said.anomalies) == (CallEnd.ANSWERED, False, ())
+
+    def test_the_messages_of_a_call_are_its_stream(self, number: int) -> None:
+        """As events over HTTP, they give the same answer as in the session."""
+        calls, about = replay(sessions()[number])
+        for call in calls:
+            stream = LiveStream()
+            for text in about[id(call)]:
+                stream.feed(b"data: " + text + b"\n\n")
+            assert stream.finish() == call.said
+
+    def test_a_session_may_be_cut_anywhere(self, number: int) -> None:
+        """Each turn that began is a call; what was said before the cut is there."""
+        messages = sessions()[number]
+        for end in range(0, len(messages), 5):
+            calls, _ = replay(messages[:end])
+            begun = [call for call in calls if call.first_ns is not None]
+            for call, each in zip(begun, expect(messages[:end]), strict=True):
+                assert call.end is (CallEnd.ANSWERED if "end" in each else CallEnd.CLOSED)
+                assert say(call) == each["words"]
+
+    def test_no_sound_is_kept(self, number: int) -> None:
+        """Neither a body nor an answer has anything of it."""
+        calls, _ = replay(sessions()[number])
+        for call in calls:
+            kept = encode_json([call.body, dict(said_of(call).body)])
+            assert '"data"' not in kept
