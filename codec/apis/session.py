@@ -54,8 +54,8 @@ class SessionCall:
         end_ns: when it ended.
         end: how it ended; ``None`` while it is under way.
         answer_id: the id of the answer.
-        head: what a message said before it began and an API over HTTP says in an answer's head, as
-            fields of a head.
+        head: further fields for the head of its answer: what earlier messages said, and other APIs
+            say in an answer's head, such as limits of the rate.
         stream: what its answer is read by.
         said: the answer, once it has ended.
     """

@@ -166,7 +166,7 @@ def test_each_response_is_a_call_while_the_connection_lasts() -> None:
     assert texts == ["first", "one", "second"]
 
 
-def test_limits_of_the_rate_that_a_message_tells_are_in_the_head_of_the_next_call() -> None:
+def test_rate_limits_from_a_message_are_in_the_head_of_the_next_call() -> None:
     """As they are in the head of an answer over HTTP."""
     wire = Wire()
     limit = {"name": "tokens", "limit": 9, "remaining": 7, "reset_seconds": 0.5}
@@ -178,8 +178,8 @@ def test_limits_of_the_rate_that_a_message_tells_are_in_the_head_of_the_next_cal
     begin, *frames = wire.frames
     assert isinstance(begin, Begin)
     calls = SocketCalls(begin, RealtimeSession(), iter(range(1, 9)).__next__)
-    told = [told for frame in frames for told in calls.feed(frame)]
-    heads = [frame.headers for frame in told if isinstance(frame, ResponseHead)]
+    given = [each for frame in frames for each in calls.feed(frame)]
+    heads = [frame.headers for frame in given if isinstance(frame, ResponseHead)]
     assert heads[0] == ()
     [known] = read_rate_limits(dict(heads[1]))
     assert (known.name, known.limit, known.remaining) == ("tokens", 9, 7)

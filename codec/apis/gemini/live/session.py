@@ -193,8 +193,8 @@ class LiveSession:
         body = self._setup | {"contents": contents}
         if self._session_id is not None:
             body["session_id"] = self._session_id
-        if (told := self._sound.tell()) is not None:
-            body["input_audio"] = told
+        if (count := self._sound.describe()) is not None:
+            body["input_audio"] = count
         self._sound = SoundCount(INPUT_RATE)
         stream = LiveStream(lend=self._lend)
         has_request = bool(self._asked_ns)

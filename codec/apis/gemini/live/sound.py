@@ -57,8 +57,8 @@ class SoundCount:
             self.seconds = self.seconds + size / rate / _SAMPLE_BYTES if is_plain else None
         return True
 
-    def tell(self) -> JsonObject | None:
-        """Tell how much it was; ``None`` if there was none, or if not all was counted."""
+    def describe(self) -> JsonObject | None:
+        """Say how much it was; ``None`` if there was none, or if not all was counted."""
         if not self.size_bytes or not self.is_known:
             return None
         return {

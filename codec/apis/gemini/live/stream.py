@@ -101,7 +101,7 @@ class LiveStream(ContentStream):
         """End the stream and return what it said. Call it once."""
         said = super().finish()
         answer = LiveAnswer(**{name: getattr(said, name) for name in said.__struct_fields__})
-        told = self._sound.tell() or {}
+        count = self._sound.describe() or {}
         reasons = {"no_finish_reason", "no_usage"} if answer.finish_reasons else set()
         if any(word == _COMPLETE for _, word in answer.finish_reasons):
             reasons.remove("no_usage")  # only the message that completes a turn has counts
@@ -109,8 +109,8 @@ class LiveStream(ContentStream):
         return replace(
             answer,
             usage=usage,
-            output_bytes=told.get("bytes"),
-            audio_seconds=told.get("seconds"),
+            output_bytes=count.get("bytes"),
+            audio_seconds=count.get("seconds"),
             has_end=self._has_end,
             is_interrupted=self.is_interrupted,
             anomalies=tuple([name for name in answer.anomalies if name not in reasons]),

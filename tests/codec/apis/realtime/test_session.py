@@ -76,7 +76,7 @@ class TestOneResponse:
         assert words(request.read_messages()[0]) == "Be short."
         assert "max_tokens" not in REALTIME.ask({"max_output_tokens": "inf"}, "").options
 
-    def test_counts_are_told_by_their_kind(self) -> None:
+    def test_counts_are_split_by_kind(self) -> None:
         """Sound and cached tokens are parts of the counts; the rest is in the raw object."""
         talk = Talk()
         talk.create()
@@ -199,7 +199,7 @@ class TestEndings:
         assert talk.answer("r1", "Hi").has_request
 
     def test_a_busy_conversation_refuses_the_oldest_request(self) -> None:
-        """The error names no event if the client gave its own no id."""
+        """The error names no event, because the client gave its event no id."""
         talk = Talk()
         talk.created("r1")
         talk.create()
@@ -434,7 +434,7 @@ class TestBounds:
         assert "instructions" not in call.body
 
     def test_requests_that_wait_share_the_room(self) -> None:
-        """What does not fit is asked for without its own words, and more than so many wait not."""
+        """A request that does not fit loses its own words; there are never more than the limit."""
         talk = Talk()
         for _ in range(MAX_WAITING + 5):
             talk.create(instructions="x" * (MAX_SESSION_BYTES // 4))

@@ -211,7 +211,7 @@ class TestTurns:
         ]  # fmt: skip
         assert second.joined_count == 2
 
-    def test_counts_are_told_by_their_kind(self) -> None:
+    def test_counts_are_split_by_kind(self) -> None:
         """Thoughts are beside the answer's tokens; a total without them is none."""
         talk = Talk()
         talk.write("Hi")
