@@ -48,6 +48,6 @@ def test_a_token_that_others_know_is_told(tmp_path: Path) -> None:
     assert len(look(tmp_path / "t.db", page_port=0)) == 1
     token_path(tmp_path / "t.db").chmod(0o644)
     [_, (verdict, words)] = look(tmp_path / "t.db", page_port=0)
-    assert (verdict, "others can read it" in words) == (Verdict.NOTE, True)
+    assert (verdict, "other users can read or change it" in words) == (Verdict.NOTE, True)
     [_, (verdict, words)] = look(tmp_path / "t.db", page_port=0, page_token="none")
     assert (verdict, "asks for no token" in words) == (Verdict.NOTE, True)
