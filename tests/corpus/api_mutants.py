@@ -398,8 +398,8 @@ MUTANTS = {
     ),
     "sound is as long as its base64": Mutant(
         "speech.route",
-        'len(base64.rstrip("=")) * 3 // 4',
-        "len(base64)",
+        'count_sound(sound or "")',
+        'len(sound or "")',
         "output_bytes",
         _SPEECH,
     ),

@@ -26,6 +26,8 @@ from proxy.upstream.forward_proxy import encode_credentials
 from proxy.upstream.idle_connections import IdleConnections
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from yarl import URL
 
     from proxy.upstream.request import UpstreamTimeouts
@@ -42,7 +44,9 @@ class AiohttpDialler:
         tls: ssl.SSLContext,
         timeouts: UpstreamTimeouts,
         max_header_bytes: int,
+        threads: Executor | None = None,
     ) -> None:
+        del threads  # aiohttp looks names up by those of the loop
         self.idle = IdleConnections()
         self._proxy = proxy
         self._is_tunnelled = proxy is not None and origin.scheme == "https"
