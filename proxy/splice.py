@@ -68,7 +68,7 @@ class Splice:
 
 
 class SplicedEnd(asyncio.Protocol):
-    """One of the two connections.
+    """A connection of a splice, and what passes from it to the other.
 
     Attributes:
         has_ended: nothing more comes on it.

@@ -88,7 +88,7 @@ class Session(Protocol):
 
         Args:
             text: the message; if it is not whole, its beginning.
-            from_client: who sent it.
+            from_client: whether the client sent it, not the server.
             at_ns: when its last byte was relayed.
             is_whole: all of it is there.
 

@@ -323,7 +323,7 @@ def test_an_agent_sends_through_spantap_what_it_sends_itself(name: str, tmp_path
 def check_same(
     way: Way, direct: list[Arrived], tapped: list[Arrived], *, by_base_url: bool
 ) -> None:
-    """The same arrived, but for what a base URL changes."""
+    """Compare what arrived, apart from what a base URL changes."""
     lost = way.lost if by_base_url else frozenset()
     for pair in zip(direct, tapped, strict=True):
         one, other = (mask_call(call, by_base_url=by_base_url) for call in pair)

@@ -95,7 +95,7 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 @contextlib.contextmanager
 def outside(upstream_port: int, folder: Path) -> Iterator[tuple[Outside, dict[str, str]]]:
-    """Run one, and yield it with the variables of a user who is behind it."""
+    """Run the forward proxy; yield it, and the variables of a user behind it."""
     it = Outside(upstream_port)
     ca = folder / "outside.pem"
     ca.write_bytes(it.ca)

@@ -106,7 +106,7 @@ class RealtimeStream(MessageStream):
         return (_NAMES.get(kind, kind), *rest)  # type: ignore[return-value]
 
     def _read_run(self, lines: Sequence[bytes], text: OpenText) -> list[str]:  # noqa: ARG002
-        """Read no events together: each comes in a message of its own."""
+        """Read no events together, because each comes in its own message."""
         return []
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:

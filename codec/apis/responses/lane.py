@@ -70,7 +70,7 @@ class OpenResponse:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Lane:
-    """One lane.
+    """A lane: its requests that wait, and its response under way.
 
     Attributes:
         name: ``None`` for the connection's own.

@@ -274,7 +274,7 @@ def _ends_with_trigger(items: Any) -> bool:
 
 
 def _encrypt(value: Any) -> str:
-    """Write what nobody is to read."""
+    """Encode a value as content that clients cannot read, but send back."""
     return b64encode(json.dumps(value).encode()).decode()
 
 

@@ -239,7 +239,7 @@ class ResponseSession:
     def _open(
         self, lane: Lane, body: JsonObject, parent: str | None, new: list[Any], *, misses_own: bool
     ) -> OpenResponse:
-        """Open a response, whose input becomes whole as far as it is known."""
+        """Open a response, and put before its input what the session knows of the conversation."""
         steered: list[Any] = []
         history: list[Any] = []
         knows_history = True

@@ -64,7 +64,7 @@ def test_a_signed_call_of_bedrock_arrives_as_it_was_signed(
     names: tuple[Outside, dict[str, str]],
     tmp_path: Path,
 ) -> None:
-    """Its path, its heads and its body; it gets no span, since Converse is not observed."""
+    """Path, heads and body arrive as signed. There is no span, because Converse is not observed."""
     it, variables = names
     keys = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": secret}
     region = {"AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1"}

@@ -183,7 +183,7 @@ async def test_a_client_is_on_its_side(client: Client, launch: Launch) -> None:
 async def test_one_variable_suffices_for_trust(
     client: Client, variable: str, launch: Launch
 ) -> None:
-    """Of those with certificates."""
+    """It trusts by each variable that names certificates."""
     find_node_packages(LANE)
     program = client.find()
     given = without(launch.variables, CERTIFICATES - {variable})

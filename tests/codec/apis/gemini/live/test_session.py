@@ -1,8 +1,8 @@
 """``codec.apis.gemini.live.session``: messages of a WebSocket to calls.
 
 Seven sessions are recorded, three with a call of a tool. No turn in them was interrupted, resumed a
-session, had a reason of its own or came in several turns of speech; these are made by hand from
-Google's reference of the messages. The recorded sound of the model was shortened by its source.
+session, named why it ended or came in several turns of speech. These are made by hand from Google's
+reference of the messages. The recorded sound of the model was shortened by its source.
 """
 
 from __future__ import annotations
