@@ -99,9 +99,16 @@ class Session(Protocol):
     def close(self, at_ns: int) -> Sequence[SessionCall]:
         """End the calls that the end of the connection cuts off, and return them."""
 
+    @property
+    def state(self) -> bytes | None:
+        """What a new session needs to continue; ``None`` while a call is open, or waits."""
+
 
 class OpenSession(Protocol):
     """Begins to read a session."""
 
-    def __call__(self, *, lend: Callable[[int], bool] | None = None) -> Session:
-        """Begin a session; `lend` reserves bytes beside all others (:mod:`codec.budget`)."""
+    def __call__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> Session:
+        """Begin a session, or continue one from its state.
+
+        `lend` reserves bytes beside all others (:mod:`codec.budget`).
+        """

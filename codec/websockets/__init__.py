@@ -5,7 +5,7 @@ messages. wsproto parses the frames, because it gives a frame in pieces: no fram
 memory. :mod:`codec.websockets.deflate` inflates messages.
 
 Doors: ``MAX_MESSAGE_BYTES``, ``Deflate``, ``Message``, ``MessageKind``, ``MessageParser``,
-``ParserState``, ``read_deflate``.
+``read_deflate``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from codec.websockets.parser import (
     Message,
     MessageKind,
     MessageParser,
-    ParserState,
 )
 
 __all__ = (
@@ -25,6 +24,5 @@ __all__ = (
     "Message",
     "MessageKind",
     "MessageParser",
-    "ParserState",
     "read_deflate",
 )

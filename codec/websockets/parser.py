@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from codec.websockets.deflate import Deflate
 
-__all__ = ("MAX_MESSAGE_BYTES", "Message", "MessageKind", "MessageParser", "ParserState")
+__all__ = ("MAX_MESSAGE_BYTES", "Message", "MessageKind", "MessageParser")
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
 """How much of a message is kept by default. Events with one more word take some 300 bytes, whole
@@ -84,18 +84,6 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.data[2:].decode("utf-8", "replace")
 
 
-class ParserState(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The state of a parser at the end of a text or binary message.
-
-    Attributes:
-        offset: the number of bytes before it in this direction, behind the handshake.
-        window: the text that compressed messages may refer to.
-    """
-
-    offset: int = 0
-    window: bytes = b""
-
-
 class MessageParser:
     r"""Parses one direction of a connection. Not safe for concurrent calls.
 
@@ -103,7 +91,7 @@ class MessageParser:
         from_client: whether it is the client's direction, whose frames are masked.
         deflate: how the handshake allows messages to be compressed.
         limit_bytes: how much of a message is kept.
-        state: where to continue. The next byte is the one behind its offset.
+        window: what another parser's :attr:`window` was where this one continues.
 
     >>> parser = MessageParser(from_client=False)
     >>> [message.data for message in parser.feed(b"\x81\x02Hi\x81")]
@@ -114,13 +102,11 @@ class MessageParser:
         "_data",
         "_decoder",
         "_error",
-        "_fed_bytes",
         "_inflater",
         "_is_closed",
         "_kind",
         "_limit_bytes",
         "_marks",
-        "_offset",
         "_size_bytes",
     )
 
@@ -130,18 +116,16 @@ class MessageParser:
         from_client: bool,
         deflate: Deflate | None = None,
         limit_bytes: int = MAX_MESSAGE_BYTES,
-        state: ParserState | None = None,
+        window: bytes = b"",
     ) -> None:
-        state = state or ParserState()
         self._limit_bytes = limit_bytes
         self._marks = _CompressionMarks()
         self._inflater: Inflater | None = None
         if deflate is not None:
             keeps = deflate.client_keeps_context if from_client else deflate.server_keeps_context
-            self._inflater = Inflater(keeps_context=keeps, window=state.window)
+            self._inflater = Inflater(keeps_context=keeps, window=window)
         extensions: list[Extension] = [] if deflate is None else [self._marks]
         self._decoder = FrameDecoder(client=not from_client, extensions=extensions)
-        self._fed_bytes = self._offset = state.offset
         self._is_closed = False
         self._error: str | None = None
         self._begin()
@@ -153,14 +137,16 @@ class MessageParser:
         self._size_bytes = 0
 
     @property
-    def state(self) -> ParserState:
-        """The state at the end of the last whole text or binary message.
+    def window(self) -> bytes | None:
+        """The text that later compressed messages may refer to, at most 32 KiB.
 
-        A new parser that continues there gives what this one gave since, or will give. Control
-        frames behind that end therefore come twice.
+        A new parser that begins with it reads what follows as this one does. It is ``None`` within
+        a message, and where nothing more is read.
         """
-        window = self._inflater.window if self._inflater is not None else b""
-        return ParserState(offset=self._offset, window=window)
+        decoder = self._decoder
+        if self._is_closed or self._error or self._kind or decoder.header or len(decoder.buffer):
+            return None
+        return self._inflater.window if self._inflater is not None else b""
 
     def feed(self, data: bytes) -> Iterator[Message]:
         """Feed one read, cut anywhere, and yield the messages that it ends.
@@ -182,7 +168,6 @@ class MessageParser:
             raise MalformedWebSocket(self._error)
         if self._is_closed:
             return
-        self._fed_bytes += len(read)
         self._decoder.receive_bytes(read)
         while not self._is_closed:
             try:
@@ -226,7 +211,6 @@ class MessageParser:
 
     def _end(self, kind: MessageKind) -> Message:
         message = Message(kind=kind, data=bytes(self._data), size_bytes=self._size_bytes)
-        self._offset = self._fed_bytes - len(self._decoder.buffer)
         self._begin()
         return message
 

@@ -29,6 +29,7 @@ from codec.apis.session import CallEnd, SessionCall
 from codec.budget import size_bytes
 from codec.members import object_of, text_of
 from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import decode_json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,15 +63,39 @@ class ResponseSession:
 
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        state: the :attr:`state` of the session that it continues.
     """
 
     __slots__ = ("_lanes", "_lend", "_memory", "_steering")
 
-    def __init__(self, *, lend: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
         self._lend = lend
         self._memory = SessionMemory()
         self._steering = Steering(self._memory)
         self._lanes: dict[str | None, Lane] = {}
+        if state:
+            self._restore(decode_json(state))
+
+    @property
+    def state(self) -> bytes | None:
+        """What a new session needs to continue (:attr:`codec.apis.session.Session.state`)."""
+        lanes = self._lanes.values()
+        if not all(lane.is_idle for lane in lanes):
+            return None
+        idle = [
+            [lane.name, lane.last_id, lane.last_body, lane.was_steered, lane.free_ns]
+            for lane in lanes
+        ]
+        return encode_json([self._memory.state, self._steering.state, idle]).encode()
+
+    def _restore(self, state: list[Any]) -> None:
+        responses, inputs, lanes = state
+        self._memory.restore(responses)
+        self._steering.restore(inputs)
+        for name, last_id, last_body, was_steered, free_ns in lanes:
+            lane = self._lanes[name] = Lane(name=name, last_id=last_id, was_steered=was_steered)
+            lane.free_ns = free_ns
+            self._remember(lane, last_body)
 
     def feed(
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True

@@ -109,6 +109,19 @@ class SessionMemory:
             items += kept.items
         return items, at is None and not any(kept.is_partial for kept in line.values())
 
+    @property
+    def state(self) -> list[Any]:
+        """The responses that are kept, as JSON, for :meth:`restore`."""
+        return [
+            [response_id, kept.parent, kept.items, kept.is_partial]
+            for response_id, kept in self._kept.items()
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Keep the responses of a memory's state."""
+        for response_id, parent, items, is_partial in state:
+            self.keep(response_id, parent, items, is_partial=is_partial)
+
     def _forget(self) -> None:
         while self._kept and self._kept_bytes + self._held_bytes > self._limit_bytes:
             self._drop(next(iter(self._kept)))

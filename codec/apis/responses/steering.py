@@ -53,12 +53,43 @@ class Steering:
         self._memory = memory
         self._queues: dict[str, _Queue] = {}  # by the id of the response that is steered
 
+    @property
+    def state(self) -> list[Any]:
+        """The input that was not used yet, as JSON, for :meth:`restore`."""
+        return [
+            [
+                steered,
+                queue.lane,
+                queue.waits_for_request,
+                [[each.items, each.id, each.is_accepted] for each in queue.inputs],
+            ]
+            for steered, queue in self._queues.items()
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Note the input of a former state."""
+        for steered, lane, waits, inputs in state:
+            for items, steer_id, is_accepted in inputs:
+                self._add(steered, items, steer_id, is_accepted=is_accepted)
+            if (queue := self._queues.get(steered)) is not None:
+                queue.lane, queue.waits_for_request = lane, waits
+
     def send(self, event: JsonObject) -> None:
         """Note what a client sends."""
-        steered = text_of(event.get("previous_response_id"))
-        items = items_of(event.get("input"))
-        if steered is not None and (size := self._memory.hold([steered, items])):
-            self._queues.setdefault(steered, _Queue()).inputs.append(_Input(items, size))
+        if (steered := text_of(event.get("previous_response_id"))) is not None:
+            self._add(steered, items_of(event.get("input")))
+
+    def _add(
+        self,
+        steered: str,
+        items: list[Any],
+        steer_id: str | None = None,
+        *,
+        is_accepted: bool = False,
+    ) -> None:
+        if size := self._memory.hold([steered, items]):
+            queue = self._queues.setdefault(steered, _Queue())
+            queue.inputs.append(_Input(items, size, steer_id, is_accepted))
 
     def answer(self, kind: str, event: JsonObject, lane: str | None) -> None:
         """Note what the server says of it, in the lane of the response that is steered."""

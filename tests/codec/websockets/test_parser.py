@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from websockets.protocol import OPEN, Protocol, Side
 
 from codec.errors import MalformedWebSocket
 from codec.websockets.deflate import Deflate
-from codec.websockets.parser import MessageKind, MessageParser, ParserState
+from codec.websockets.parser import MessageKind, MessageParser
 from tests.codec.websockets.frames import (
     Direction,
     Part,
@@ -71,53 +73,55 @@ def test_a_message_beyond_the_limit_is_cut(
         assert message.is_whole == (len(message.data) == len(full.data))
 
 
-@given(directions, part_lists, cuts, st.integers(0, 100))
+@given(directions, part_lists, st.integers(0, 1_000_000))
 def test_a_parser_that_continues_gives_the_same_messages(
-    direction: Direction, parts: list[Part], at: list[int], stop: int
+    direction: Direction, parts: list[Part], at: int
 ) -> None:
-    """From the end of any text or binary message, whatever was read after it."""
+    """Between any two messages; within one there is nothing to continue from."""
     texts = [part for part in parts if part.kind in (TEXT, BINARY)]
-    data = b"".join(map(direction.write, texts))
-    first = open_parser(direction)
-    messages, states = [], [first.state]
-    for read in split(data, at):
-        for message in first.feed(read):
-            messages.append(message)
-            if message.kind in (TEXT, BINARY):
-                states.append(first.state)
-    number = stop % len(states)
-    state = states[number]
-    second = open_parser(direction, state=state)
-    rest = parse(second, [data[state.offset :]])
-    assert rest == messages[len(messages) - len(rest) :]
-    assert sum(message.kind in (TEXT, BINARY) for message in rest) == len(texts) - number
-    assert second.state == first.state
+    whole, parser = open_parser(direction), open_parser(direction)
+    for part in texts:
+        data = direction.write(part)
+        reads = split(data, [1 + at % (len(data) - 1)])
+        expected = parse(whole, [data])
+        assert parser.window is not None
+        parser = open_parser(direction, window=parser.window)
+        first = parse(parser, reads[:1])
+        assert parser.window is None
+        assert first + parse(parser, reads[1:]) == expected
+    assert parser.window == whole.window
 
 
-def test_the_state_is_that_of_the_last_whole_message() -> None:
-    """Half a message and a ping behind it do not count, so that they come again."""
+def test_a_parser_that_is_continued_knows_what_messages_may_refer_to() -> None:
+    """Control frames and messages that are not compressed change nothing of it."""
     direction = Direction(deflate=Deflate())
-    whole = direction.write(Part(TEXT, b"Hello"))
-    half = direction.write(Part(TEXT, b"Hello again", cuts=(5,), between=(Part(PING, b"p"),)))
     parser = open_parser(direction)
-    assert len(parse(parser, [whole])) == 1
-    state = parser.state
-    assert (state.offset, state.window) == (len(whole), b"Hello")
-    assert [message.kind for message in parse(parser, [half[:-2]])] == [PING]
-    assert parser.state == state
-    again = parse(open_parser(direction, state=state), [half])
-    assert [message.data for message in again] == [b"p", b"Hello again"]
-    parse(parser, [half[-2:]])
-    assert (parser.state.offset, parser.state.window) == (len(whole + half), b"HelloHello again")
+    hello = direction.write(Part(TEXT, b"Hello"))
+    others = [Part(PING, b"p"), Part(TEXT, b"plain", is_deflated=False)]
+    assert len(parse(parser, [hello, *map(direction.write, others)])) == 3
+    assert parser.window == b"Hello"
+    again = parse(
+        open_parser(direction, window=parser.window), [direction.write(Part(TEXT, b"Hello"))]
+    )
+    assert [message.data for message in again] == [b"Hello"]
 
 
-def test_without_a_context_the_state_is_an_offset() -> None:
+def test_without_a_context_there_is_no_window() -> None:
     """The next message refers to nothing before it."""
     deflate = Deflate(server_keeps_context=False)
     data = Direction(deflate=deflate).write(Part(TEXT, b"Hello"))
     parser = MessageParser(from_client=False, deflate=deflate)
     assert len(parse(parser, [data])) == 1
-    assert parser.state == ParserState(offset=len(data))
+    assert parser.window == b""
+
+
+@pytest.mark.parametrize("data", [b"\x88\x00", b"\x83\x00"])
+def test_nothing_continues_a_parser_that_reads_nothing_more(data: bytes) -> None:
+    """Behind a close, or what is no frame."""
+    parser = MessageParser(from_client=False)
+    with contextlib.suppress(MalformedWebSocket):
+        parse(parser, [data])
+    assert parser.window is None
 
 
 @pytest.mark.parametrize(

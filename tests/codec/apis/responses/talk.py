@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.responses.session import ResponseSession
 from codec.parts import Text
@@ -35,7 +35,14 @@ def call_item(name: str) -> dict[str, Any]:
 
 @dataclass
 class Talk:
-    """Feeds a session, and collects the calls that ended."""
+    """Feeds a session, and collects the calls that ended.
+
+    Attributes:
+        continues: after each message after which it can be, the session is replaced by one that
+            continues from its state.
+    """
+
+    continues: ClassVar[bool] = False
 
     session: ResponseSession = field(default_factory=ResponseSession)
     now_ns: int = 0
@@ -50,6 +57,8 @@ class Talk:
         ):
             if call.end is not None:
                 self.ended.append(call)
+        if self.continues and (state := self.session.state) is not None:
+            self.session = ResponseSession(state=state)
         return self.now_ns
 
     def ask(self, kind: str, **members: Any) -> int:

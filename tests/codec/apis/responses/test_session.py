@@ -8,7 +8,7 @@ of the events.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -25,6 +25,9 @@ from tests.codec.apis.responses.talk import Talk, call_item, say, text_item, use
 from tests.codec.test_error_objects import json_values
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS, read_lines
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 OUTPUT: dict[str, Any] = {"type": "function_call_output", "call_id": "look", "output": "Sun"}
 NOT_FOUND: dict[str, Any] = {
     "status": 400,
@@ -35,6 +38,14 @@ NOT_FOUND: dict[str, Any] = {
         "param": "previous_response_id",
     },
 }
+
+
+@pytest.fixture(autouse=True, scope="module", params=[False, True], ids=["whole", "continued"])
+def _sessions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each session goes through, or is continued by another one wherever that is possible."""
+    Talk.continues = request.param
+    yield
+    Talk.continues = False
 
 
 def inputs(call: Any) -> Any:
