@@ -1,8 +1,8 @@
 """The demo upstream: a small server on loopback that answers like a provider.
 
-It serves every API of the table that has a player, below any path, and ``GET /v1/models``.
-:mod:`proxy.demo.script` decides what it answers. An API's player decides what the API refuses, and
-how its answers look on the wire.
+It serves every API of the table that has a player, below any path, Realtime, and
+``GET /v1/models``. :mod:`proxy.demo.script` decides what it answers. An API's player decides what
+the API refuses, and how its answers look on the wire.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from aiohttp import web
 
 from codec.apis.api import Content
 from codec.apis.faults import build_error
-from codec.apis.table import APIS, SESSIONS
+from codec.apis.table import APIS, SESSIONS, get_api
 from codec.dialects import Dialect, find_dialect, play_error
 from codec.text.jsontext import decode_json_object
 from codec.text.multipart import FormReader, find_boundary, is_form
-from proxy.demo.script import ERROR_MODEL, MODELS, write_script
-from proxy.demo.web_sockets import serve_responses
+from proxy.demo.realtime_response import RealtimeResponse
+from proxy.demo.realtime_session import RealtimeSession
+from proxy.demo.script import ERROR_MODEL, MODEL, MODELS, write_script
+from proxy.demo.web_sockets import serve_realtime, serve_responses
 from proxy.downstream.listening import listen
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ def create_demo_upstream(*, pace: Pace | None = None, dialect: str = "openai") -
             if api.name in SESSIONS:
                 talk = partial(_talk, api=api, player=api.open_player())
                 app.router.add_get(f"/{{path:{path}}}", talk)
+    app.router.add_get("/{path:(.*/)?realtime}", _talk_in_session)
     app.router.add_get("/v1/models", _list_models)
     app.router.add_route("*", "/{path:.*}", _refuse_url)
     return app
@@ -167,6 +170,26 @@ async def _talk(request: web.Request, *, api: Api, player: Player) -> web.Stream
     pace = request.app[_PACE]
     return await serve_responses(
         request, perform, first_seconds=pace.first_seconds, chunk_seconds=pace.chunk_seconds
+    )
+
+
+async def _talk_in_session(request: web.Request) -> web.StreamResponse:
+    """Answer in a Realtime session, whose requests have the shape of those of Responses."""
+    if not web.WebSocketResponse().can_prepare(request):
+        return await _refuse_url(request)
+    api, query = get_api("responses"), request.query
+
+    def perform(body: JsonObject, heard_tokens: int) -> RealtimeResponse:
+        asked = api.ask(body, request.path)
+        error = _RATE_LIMITED["error"] if asked.model == ERROR_MODEL else None
+        script = _write_script(asked, request)
+        return RealtimeResponse(asked, script, heard_tokens=heard_tokens, error=error)
+
+    model = query.get("model") or query.get("deployment") or MODEL
+    session = RealtimeSession(uuid.uuid4().hex, model, perform)
+    pace = request.app[_PACE]
+    return await serve_realtime(
+        request, session, first_seconds=pace.first_seconds, chunk_seconds=pace.chunk_seconds
     )
 
 

@@ -1,13 +1,16 @@
-"""Responses over a WebSocket at the demo upstream: each ``response.create`` is answered by events.
+"""The WebSockets of the demo upstream: Responses, and Realtime.
 
-Lanes (``stream_id``) answer at the same time, and each of them one request after the other. What a
-response continues is not remembered: the answer depends on the new input alone.
+Of Responses each ``response.create`` is answered by events. Lanes (``stream_id``) answer at the
+same time, and each of them one request after the other. What a response continues is not
+remembered: the answer depends on the new input alone. A Realtime session remembers its conversation
+(:mod:`proxy.demo.realtime_session`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from itertools import count
 from typing import TYPE_CHECKING
 
 from aiohttp import WSMsgType, web
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from codec.apis.player import Performance
     from codec.text.jsontext import JsonObject
+    from proxy.demo.realtime_session import RealtimeSession
 
 MAX_WAITING = 64
 """How many requests of a lane may wait."""
@@ -74,6 +78,43 @@ async def serve_responses(
                 lanes[name] = asyncio.Queue(MAX_WAITING)
                 tasks.append(group.create_task(answer_lane(name, lanes[name])))
             await lanes[name].put(body)
+        for task in tasks:
+            task.cancel()
+    return socket
+
+
+async def serve_realtime(
+    request: web.Request,
+    session: RealtimeSession,
+    *,
+    first_seconds: float,
+    chunk_seconds: float,
+) -> web.StreamResponse:
+    """Serve a Realtime session to its end; the times as in :func:`serve_responses`."""
+    socket = web.WebSocketResponse(protocols=("realtime",))  # browsers insist on an answer
+    await socket.prepare(request)
+    numbers = count()
+
+    async def send(event: JsonObject) -> None:
+        with contextlib.suppress(ConnectionError):  # a client that left misses nothing
+            await socket.send_str(encode_json({**event, "event_id": f"event_{next(numbers)}"}))
+
+    async def play(events: Iterator[JsonObject]) -> None:
+        await asyncio.sleep(first_seconds)
+        for event in events:
+            await send(event)
+            await asyncio.sleep(chunk_seconds)
+
+    await send(session.begin())
+    async with asyncio.TaskGroup() as group:
+        tasks: set[asyncio.Task[None]] = set()
+        async for message in socket:
+            answers, response = session.read(message.data if message.type is WSMsgType.TEXT else "")
+            for event in answers:
+                await send(event)
+            if response is not None:
+                tasks.add(task := group.create_task(play(response)))
+                task.add_done_callback(tasks.discard)
         for task in tasks:
             task.cancel()
     return socket
