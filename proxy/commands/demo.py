@@ -29,6 +29,7 @@ from proxy.demo.upstream import serving_demo_upstream
 from proxy.own_address import build_url
 from proxy.reading.run_tree import build_tree
 from proxy.settings.settings import Settings
+from proxy.upstream_entry import WebSocketPolicy
 from telemetry.in_process import InProcessPipeline
 from telemetry.pricing.price_table import Price, PriceTable
 from telemetry.pricing.pricing import Pricing
@@ -83,7 +84,14 @@ def run_demo(yours: Settings | None) -> int:
 
 async def _chat(console: Console, store: Path) -> None:
     async with serving_demo_upstream(0) as upstream:
-        settings = Settings(upstream=upstream, port=0, admin_port=0, store=store, upstreams=())
+        settings = Settings(
+            upstream=upstream,
+            port=0,
+            admin_port=0,
+            store=store,
+            upstreams=(),
+            websockets=WebSocketPolicy.RELAY,
+        )
         pipeline = InProcessPipeline.open(
             store,
             retention=Retention(),

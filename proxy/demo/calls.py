@@ -65,6 +65,17 @@ async def _respond(client: ChatClient) -> str:
     return describe_answer(" ".join(texts), response["status"], items)
 
 
+async def _respond_over_web_socket(client: ChatClient) -> str:
+    """Ask by the Responses API over a WebSocket, as Codex does."""
+    question = "Hello over a WebSocket."
+    request = {"model": MODEL, "instructions": INSTRUCTIONS, "input": question}
+    create = {"type": "response.create", **request}
+    *events, last = await client.talk(RESPONSES, create, last="response.completed")
+    [item] = last["response"]["output"]
+    text, status = item["content"][0]["text"], last["response"]["status"]
+    return describe_answer(text, status, f"{len(events) + 1} events")
+
+
 async def _send_message(client: ChatClient) -> str:
     """Ask by Anthropic's Messages."""
     request = _message("Hello from another API.")
@@ -145,6 +156,7 @@ async def _transcribe(client: ChatClient) -> str:
 _CALLS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {
     "completion": _complete,
     "response": _respond,
+    "WebSocket": _respond_over_web_socket,
     "message": _send_message,
     "token count": _count_tokens,
     "Gemini": _generate,

@@ -1,7 +1,8 @@
 """Two clients with the same methods: the ``openai`` SDK, and aiohttp if that is not installed.
 
 The demo shows spantap with a client that people really use. Both clients take and return plain JSON
-objects, so that a call is written once.
+objects, so that a call is written once. WebSockets are always aiohttp's: the SDK needs one more
+package for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from urllib.parse import urljoin
 
 import aiohttp
 
-from codec.text.jsontext import decode_json_object
+from codec.text.jsontext import decode_json_object, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -52,6 +53,9 @@ class ChatClient(Protocol):
     async def upload(self, path: str, file: tuple[str, bytes], **members: str) -> JsonObject:
         """Send a form with a file, by its name and content, and return the whole answer."""
 
+    async def talk(self, path: str, *messages: JsonObject, last: str) -> list[JsonObject]:
+        """Send messages over a WebSocket, and return the events up to one of the type `last`."""
+
     def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         """Send a chat with ``stream: true`` and yield its chunks; closing it hangs up."""
 
@@ -68,8 +72,7 @@ async def open_client(base_url: str, *, use_sdk: bool) -> AsyncIterator[ChatClie
         async with _open_sdk(base_url) as sdk:
             yield _SdkClient(sdk)
     else:
-        headers = {"Authorization": f"Bearer {_API_KEY}"}
-        async with aiohttp.ClientSession(headers=headers) as session:
+        async with _open_session() as session:
             yield _PlainClient(session, base_url)
 
 
@@ -82,6 +85,10 @@ def _open_sdk(base_url: str) -> AsyncOpenAI:
     return openai.AsyncOpenAI(
         api_key=_API_KEY, base_url=base_url, max_retries=0, http_client=http_client
     )
+
+
+def _open_session() -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(headers={"Authorization": f"Bearer {_API_KEY}"})
 
 
 class _SdkClient:
@@ -115,6 +122,10 @@ class _SdkClient:
 
     async def upload(self, path: str, file: tuple[str, bytes], **members: str) -> JsonObject:
         return await self.ask(path, file=file, **members)
+
+    async def talk(self, path: str, *messages: JsonObject, last: str) -> list[JsonObject]:
+        async with _open_session() as session:
+            return await _PlainClient(session, self._base_url).talk(path, *messages, last=last)
 
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         with _sdk_errors():
@@ -151,6 +162,22 @@ class _PlainClient:
         async with self._post(path, data=form) as response:
             return decode_json_object(await response.read())
 
+    async def talk(self, path: str, *messages: JsonObject, last: str) -> list[JsonObject]:
+        try:
+            async with self._session.ws_connect(self._build_url(path)) as socket:
+                for message in messages:
+                    await socket.send_str(encode_json(message))
+                events = []
+                async for heard in socket:
+                    events.append(event := decode_json_object(heard.data.encode()))
+                    if event["type"] == "error":
+                        raise ChatError(event.get("status", 400), _error_message(event["error"]))
+                    if event["type"] == last:
+                        break
+                return events
+        except aiohttp.WSServerHandshakeError as error:
+            raise ChatError(error.status, error.message) from error
+
     async def stream(self, **request: Any) -> AsyncGenerator[JsonObject]:
         async with self._post(CHAT_COMPLETIONS, json=request | {"stream": True}) as response:
             # One line is one event: that is so in OpenAI's streams, and enough for a demo.
@@ -161,12 +188,14 @@ class _PlainClient:
 
     @asynccontextmanager
     async def _post(self, path: str, **body: Any) -> AsyncIterator[aiohttp.ClientResponse]:
-        url = urljoin(f"{self._base_url}/", path)
-        async with self._session.post(url, **body) as response:
+        async with self._session.post(self._build_url(path), **body) as response:
             if response.status >= 400:
                 error = decode_json_object(await response.read())
                 raise ChatError(response.status, _error_message(error.get("error")))
             yield response
+
+    def _build_url(self, path: str) -> str:
+        return urljoin(f"{self._base_url.rstrip('/')}/", path)
 
 
 def _error_message(error: object) -> str:

@@ -35,6 +35,7 @@ EXPECTED = {
     "abandoned": 'left after 8 chunks: "1 2 3 4 5 6 7"',
     "completion": f"stop, 4 + 18 tokens: {HELLO}",
     "response": f"completed, reasoning and message: {HELLO}",
+    "WebSocket": f"completed, 26 events: {HELLO}",
     "message": f"end_turn, 15 + 18 tokens: {HELLO}",
     "token count": "15 tokens",
     "Gemini": f"STOP, 6 + 18 tokens: {HELLO}",
