@@ -67,6 +67,9 @@ class Line(Enum):
 class _Threads:
     """The threads of a line, and the work that waits for them.
 
+    A thread's next work begins after the loop took its last result. So no more results than threads
+    are in memory before somebody counts them, even if the threads leave the loop little time.
+
     Args:
         threads: how many threads there are.
         waiting: how much work may wait.
@@ -74,6 +77,7 @@ class _Threads:
 
     def __init__(self, threads: int, waiting: int) -> None:
         self._threads = ThreadPoolExecutor(threads, "spantap-read")
+        self._turns = asyncio.Semaphore(threads)
         self._most = threads + waiting
         self._under_way = 0
 
@@ -83,7 +87,8 @@ class _Threads:
             raise Busy("too many requests wait for the store; try again in a second")
         self._under_way += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            async with self._turns:
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         finally:
             self._under_way -= 1
 

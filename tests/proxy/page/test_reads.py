@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,6 +78,23 @@ async def test_searches_leave_threads_to_others(reads: Reads) -> None:
     gate.set()
     assert await asyncio.gather(*searching) == [1] * many
     assert await reads.run(count, line=Line.SEARCHES) == 1
+
+
+async def test_no_more_results_than_threads_wait_for_a_busy_loop(reads: Reads) -> None:
+    """While the loop takes no result, a thread that is done begins nothing else."""
+    make_store(reads.path, make_exchange(1))
+    begun = 0
+
+    def begin(reader: Calls) -> int:
+        nonlocal begun
+        begun += 1
+        return reader.count()
+
+    waiting = [asyncio.ensure_future(reads.run(begin)) for _ in range(20)]
+    await asyncio.sleep(0)
+    time.sleep(0.3)  # noqa: ASYNC251 - the loop gets no turn, and the threads all the time
+    assert begun == MAX_THREADS
+    assert await asyncio.gather(*waiting) == [1] * 20
 
 
 async def test_a_store_that_was_replaced_is_read_anew(reads: Reads, tmp_path: Path) -> None:
