@@ -53,6 +53,9 @@ from telemetry.metrics.instruments import (
     REQUESTS,
     REQUESTS_REFUSED,
     UPSTREAM_FAILURES,
+    WEBSOCKET_BYTES,
+    WEBSOCKET_MESSAGES,
+    WEBSOCKETS_OPEN,
 )
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.observing.client_context import HeaderMap
@@ -216,6 +219,14 @@ class Proxy:
         yield CONNECTIONS_OPEN, (), self._server.connection_count
         yield CONNECTIONS_REFUSED, (), self._state.turned_away_count
         yield CONNECTIONS_STALLED, (), self._state.stalled_count
+        counts = self._handler.web_socket_counts
+        yield WEBSOCKETS_OPEN, (), counts.open
+        for to, passed in (
+            ("to_upstream", counts.from_client),
+            ("to_client", counts.from_upstream),
+        ):
+            yield WEBSOCKET_MESSAGES, (to,), passed.messages
+            yield WEBSOCKET_BYTES, (to,), passed.bytes
 
     def linger(self) -> None:
         """Continue to answer, and announce to each client that its connection ends."""

@@ -1,4 +1,4 @@
-"""Where the frames of a WebSocket end, and nothing else of them (RFC 6455 section 5.2)."""
+"""Where the frames and messages of a WebSocket end, and nothing else of them (RFC 6455 5.2)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ GOING_AWAY = 1001
 
 _CLOSE = 0x88  # the last fragment of a close frame
 _MASKED = 0x80
+_ENDS_MESSAGE = 0x88
+"""The bits of a first byte that say whether a message ends: the last fragment, a control frame."""
+_IS_LAST = 0x80
 _LENGTHS = {126: 2, 127: 8}
 """How many bytes of length follow, by the length that the second byte has."""
 
@@ -18,23 +21,44 @@ MAX_FRAMES = 4096
 more than that nobody knows any longer where a frame ends."""
 
 
+class Passed:
+    """What has passed in one direction of all WebSockets.
+
+    Attributes:
+        messages: each is counted when the head of its last frame is there.
+        bytes: with the heads of frames, pings and closes.
+    """
+
+    __slots__ = ("bytes", "messages")
+
+    def __init__(self) -> None:
+        self.messages = self.bytes = 0
+
+
 class FrameEnds:
     """Follows the frames of one direction, unless a read has more than :data:`MAX_FRAMES`.
+
+    After such a read only bytes are counted.
+
+    Args:
+        passed: counts what is followed.
 
     Attributes:
         at_end: a frame has just ended, or none has begun.
     """
 
-    __slots__ = ("_head", "_is_lost", "_left", "at_end")
+    __slots__ = ("_head", "_is_lost", "_left", "_passed", "at_end")
 
-    def __init__(self) -> None:
+    def __init__(self, passed: Passed) -> None:
         self.at_end = True
+        self._passed = passed
         self._head = b""  # of a frame whose head is not whole
         self._left = 0  # of the payload
         self._is_lost = False
 
     def feed(self, data: bytes) -> None:
         """Follow bytes that come next."""
+        self._passed.bytes += len(data)
         if self._is_lost:
             return
         if self._head:
@@ -59,6 +83,8 @@ class FrameEnds:
             if at > size:
                 at = begin
                 break
+            if data[begin] & _ENDS_MESSAGE == _IS_LAST:
+                self._passed.messages += 1
             at += length
         if at < size:
             self._head, self._left = data[at:], 0

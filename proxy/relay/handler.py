@@ -22,7 +22,7 @@ from proxy.relay.exchange import ExchangeRules, ObservedExchange
 from proxy.relay.own_prefixes import strip_own_prefixes
 from proxy.relay.signed_hosts import explain_signed_host
 from proxy.relay.tee import relay_answer
-from proxy.relay.web_socket import join_websocket
+from proxy.relay.web_socket import WebSocketCounts, join_websocket
 from proxy.request_body import BodyBudget, BodyShare
 from proxy.upstream.owners import Owner, find_asker
 from proxy.upstream.passes import read_pass
@@ -84,6 +84,7 @@ class Handler:
         cipher: encrypts the passes to base URLs.
         landing: the page of ``/``; ``None`` if that path is an upstream's.
         bodies: the memory that observed calls use for their requests.
+        web_socket_counts: what passes on WebSockets.
     """
 
     upstreams: UpstreamTable
@@ -115,6 +116,7 @@ class Handler:
 
         self._find_way = find_way
         self._on_disconnect = self.rules.on_disconnect.value
+        self.web_socket_counts = WebSocketCounts()
         self.bodies = BodyBudget(self.rules.max_bodies_bytes)
         self._scans = BodyScans()
 
@@ -269,7 +271,8 @@ class Handler:
         try:
             if response.status == 101:
                 tap = self._tap_websocket(downstream, route, response)
-                return await join_websocket(downstream, response, open_exchange, tap)
+                counts = self.web_socket_counts
+                return await join_websocket(downstream, response, open_exchange, tap, counts)
             if not is_opened:
                 self.on_relayed(downstream, response.status)
             answered, _ = await relay_answer(response, downstream, self.taps.open(observed=False))

@@ -1,7 +1,7 @@
 """A WebSocket on its way: the handshake is an exchange, and then bytes pass both ways.
 
-Nothing of a message is looked at here. The one thing that is known of frames is where they end, so
-that a shutdown can say goodbye between two of them (RFC 6455 section 5.5.1).
+Nothing of a message is looked at here. All that is known of frames is where they and messages end:
+messages are counted, and a shutdown can say goodbye between two frames (RFC 6455 section 5.5.1).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from proxy.relay.frame_ends import GOING_AWAY, FrameEnds, encode_close
+from proxy.relay.frame_ends import GOING_AWAY, FrameEnds, Passed, encode_close
 from proxy.sockets import count_buffered
 from proxy.splice import Splice, end_writing
 from telemetry.frames.ending import EndKind
@@ -22,6 +22,20 @@ if TYPE_CHECKING:
     from proxy.upstream.response import UpstreamResponse
 
 
+class WebSocketCounts:
+    """The numbers of all WebSockets of a worker.
+
+    Attributes:
+        open: how many there are now.
+        from_client: what has passed to upstreams.
+        from_upstream: what has passed to clients.
+    """
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.from_client, self.from_upstream = Passed(), Passed()
+
+
 class WebSocket(Splice):
     """A client and an upstream that have agreed on a WebSocket.
 
@@ -31,18 +45,24 @@ class WebSocket(Splice):
         near: the client's connection.
         far: the upstream's.
         tap: gets a copy of what passes.
+        counts: counts it.
 
     Attributes:
         has_lost_client: the client's connection is gone.
     """
 
-    def __init__(self, near: asyncio.Transport, far: asyncio.Transport, tap: Tap) -> None:
+    def __init__(
+        self, near: asyncio.Transport, far: asyncio.Transport, tap: Tap, counts: WebSocketCounts
+    ) -> None:
         super().__init__(near, far)
         self.has_lost_client = False
         self._tap = tap
         self._ending: tuple[EndKind, str] | None = None
         self._before = {self.near: near.get_protocol(), self.far: far.get_protocol()}
-        self._frames = {self.near: FrameEnds(), self.far: FrameEnds()}
+        self._frames = {
+            self.near: FrameEnds(counts.from_client),
+            self.far: FrameEnds(counts.from_upstream),
+        }
 
     def note(self, end: SplicedEnd, data: bytes) -> None:
         """Follow the frames that come on one end."""
@@ -95,7 +115,11 @@ class WebSocket(Splice):
 
 
 async def join_websocket(
-    downstream: Downstream, response: UpstreamResponse, open_exchange: OpenExchange, tap: Tap
+    downstream: Downstream,
+    response: UpstreamResponse,
+    open_exchange: OpenExchange,
+    tap: Tap,
+    counts: WebSocketCounts,
 ) -> Answered:
     """Pass an upstream's 101 on, and then bytes in both directions, until the client is gone.
 
@@ -112,15 +136,23 @@ async def join_websocket(
     except BaseException:
         tap.end(EndKind.CLIENT_GONE)
         raise
-    web_socket = WebSocket(near, far, tap)
-    web_socket.begin(from_near, from_far)
-    loop = asyncio.get_running_loop()
+    web_socket = WebSocket(near, far, tap, counts)
+    counts.open += 1
     try:
-        await loop.create_future()
+        web_socket.begin(from_near, from_far)
+        await _wait_until_cut(web_socket, open_exchange)
+        web_socket.say_goodbye()
+        await asyncio.get_running_loop().create_future()
+    finally:
+        counts.open -= 1
+    raise AssertionError("nothing ends it but a cancellation")
+
+
+async def _wait_until_cut(web_socket: WebSocket, open_exchange: OpenExchange) -> None:
+    """Wait until we cut it at a shutdown, or raise because the client is gone."""
+    try:
+        await asyncio.get_running_loop().create_future()
     except asyncio.CancelledError:
         # Both may come in one turn; then there is one cancellation, and nobody to say goodbye to.
         if web_socket.has_lost_client or not open_exchange.cut:
             raise
-    web_socket.say_goodbye()
-    await loop.create_future()
-    raise AssertionError("nothing ends it but a cancellation")

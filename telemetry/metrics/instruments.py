@@ -151,7 +151,9 @@ COST: Final = _counter(
     (*_CALL, "cost.basis"),
 )
 EXCHANGES_OPEN: Final = _gauge(
-    "spantap.exchanges.open", "{exchange}", "Requests whose answer has not ended"
+    "spantap.exchanges.open",
+    "{exchange}",
+    "Requests whose answer has not ended, open WebSockets among them",
 )
 REQUESTS: Final = _counter("spantap.requests", "{request}", "Requests on the traffic port")
 REQUESTS_REFUSED: Final = _counter(
@@ -183,6 +185,21 @@ CONNECTIONS_STALLED: Final = _counter(
     "spantap.connections.stalled",
     "{connection}",
     "Connections cut because their client read nothing of its answer for too long",
+)
+WEBSOCKETS_OPEN: Final = _gauge(
+    "spantap.websockets.open", "{connection}", "WebSockets that are open"
+)
+WEBSOCKET_MESSAGES: Final = _counter(
+    "spantap.websockets.messages",
+    "{message}",
+    "Messages on WebSockets, by where they go: to_upstream or to_client",
+    ("direction",),
+)
+WEBSOCKET_BYTES: Final = _counter(
+    "spantap.websockets.relayed",
+    "By",
+    "What WebSockets carried, the heads of frames included, by where it goes",
+    ("direction",),
 )
 CLIENT_DISCONNECTS: Final = _counter(
     "spantap.client.disconnects",

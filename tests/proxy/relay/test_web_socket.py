@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from proxy.relay.frame_ends import MAX_FRAMES, FrameEnds, encode_close
+from proxy.relay.frame_ends import MAX_FRAMES, FrameEnds, Passed, encode_close
 from proxy.relay.web_socket import WebSocket
 from proxy.settings.tables import UpstreamConfig
 from proxy.sockets import reset
@@ -151,6 +151,43 @@ async def test_messages_pass_both_ways(compression: str | None) -> None:
             assert (client.close_code, client.close_reason) == (4001, "done")
         assert running.sink.frames == []
         await wait_until_none(running)
+
+
+def read_counts(running: RunningProxy) -> dict[str, dict[str, float]]:
+    """The metrics of WebSockets, by name and direction."""
+    return {
+        name.removeprefix("spantap.websockets."): {
+            str(one.labels[0]) if one.labels else "": one.value for one in series
+        }
+        for name, series in running.proxy.metrics.snapshot().numbers.items()
+        if name.startswith("spantap.websockets.")
+    }
+
+
+async def test_what_passes_is_counted() -> None:
+    """Messages whole or in fragments, and all bytes; pings and closes are no messages."""
+    async with echoing() as (_, url, running):
+        assert read_counts(running)["open"] == {"": 0}
+        async with connect(url, compression=None) as client, connect(url):
+            for _ in range(2):
+                await client.send("Hello")
+                assert await client.recv() == "Hello"
+            await client.send(["frag", "men", "ts"])
+            assert await client.recv() == "fragments"
+            await (await client.ping(b"there?"))
+            counts = read_counts(running)
+        heads = 2 + 4  # of a short frame from a client, with its mask
+        assert counts == {
+            "open": {"": 2},
+            "messages": {"to_upstream": 3, "to_client": 3},
+            # "websockets" ends fragments with an empty frame.
+            "relayed": {
+                "to_upstream": 2 * (heads + 5) + 4 * heads + 9 + heads + 6,
+                "to_client": 2 * (2 + 5) + 2 + 9 + 2 + 6,
+            },
+        }
+        await wait_until_none(running)
+        assert read_counts(running)["open"] == {"": 0}
 
 
 async def test_many_connections_at_once_do_not_mix() -> None:
@@ -713,16 +750,18 @@ def test_ends_of_frames_are_found_wherever_reads_cut_them(length: int, *, is_mas
     ends = {len(frame), len(frame) + 2, len(whole)}
     for cut in {*range(20), len(frame) - 1, len(frame), len(frame) + 1, len(frame) + 2}:
         if 0 < cut < len(whole):
-            follower = FrameEnds()
+            passed = Passed()
+            follower = FrameEnds(passed)
             follower.feed(whole[:cut])
             assert follower.at_end == (cut in ends), cut
             follower.feed(whole[cut:])
             assert follower.at_end, cut
+            assert (passed.messages, passed.bytes) == (2, len(whole)), cut
 
 
 def test_frames_too_many_to_follow_are_given_up() -> None:
     """A read of nothing but the shortest ones must not delay other calls."""
-    follower = FrameEnds()
+    follower = FrameEnds(Passed())
     found = []
     for count in (MAX_FRAMES, MAX_FRAMES + 1, 1):
         follower.feed(b"\x89\0" * count)
