@@ -212,7 +212,7 @@ class TelemetryService:
     def feed(self, frame: Frame) -> None:
         """Take a frame of this process, which is not acknowledged."""
         self._own.feed(frame)
-        self._own.pop_settled()
+        self._own.pop_acks()
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         """Make the rows of an exchange that has ended; they wait for the next commit."""

@@ -304,7 +304,8 @@ class FrameChannel:
                 return
             try:
                 if data := sock.recv(_READ_BYTES):
-                    self.outbox.acknowledge(acks.feed(data))
+                    for each in acks.feed(data):
+                        self.outbox.acknowledge(each)
                     self._is_answered = True
                     self._moved.set()
                 else:

@@ -5,7 +5,8 @@ export.
 
 Rules:
 
-1. An exchange is acknowledged once it is settled (:mod:`telemetry.observing.source`), never before.
+1. An exchange is acknowledged once it is settled (:mod:`telemetry.observing.source`), never before;
+   so is what was read on a WebSocket, while that is open.
 2. When a worker dies, its open exchanges end as ``worker_lost``, once everything that it had sent
    or spooled is read. A living worker that lost its connection, or was disconnected because of
    malformed bytes, connects again and sends everything again: what it had sent before is then
@@ -349,8 +350,8 @@ class FrameIntake:
 
     def _acknowledge(self, connection: FrameConnection) -> None:
         """Send acknowledgements; what the socket does not accept is sent the next time."""
-        if (worker := connection.worker) is not None:
-            connection.unsent_acks += encode_acks(worker.source.pop_settled())
+        if (worker := connection.worker) is not None and (acks := worker.source.pop_acks()):
+            connection.unsent_acks += encode_acks(acks)
         if connection.unsent_acks:
             with contextlib.suppress(OSError):  # full or broken: the next read will show which
                 sent = connection.sock.send(connection.unsent_acks)

@@ -168,6 +168,23 @@ class SocketData(msgspec.Struct, frozen=True, gc=False, tag="socket_data", array
     data: bytes
 
 
+class SocketState(msgspec.Struct, frozen=True, gc=False, tag="socket_state", array_like=True):
+    """What an observer needs to continue with a WebSocket.
+
+    The observer makes it, and the sender keeps it instead of the ``socket_data`` before it.
+
+    Attributes:
+        at_ns: when the last of these bytes were read.
+        read_bytes: how many there were, since the answer to the handshake.
+        data: only the observer knows what it means.
+    """
+
+    exchange: int
+    at_ns: int
+    read_bytes: int
+    data: bytes
+
+
 class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_like=True):
     """The exchange is over.
 
@@ -186,9 +203,9 @@ class End(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="end", array_
     shed_bytes: int = 0
 
 
-Frame = Begin | RequestBody | ResponseHead | ResponseData | SocketData | End
+Frame = Begin | RequestBody | ResponseHead | ResponseData | SocketData | SocketState | End
 
-BODIES = (RequestBody, ResponseData, SocketData)
+BODIES = (RequestBody, ResponseData, SocketData, SocketState)
 """The kinds that hold bodies; a tuple, because ``|`` makes a new union at each evaluation."""
 
 _NO_CONTENT_HEADER = "x-spantap-content"

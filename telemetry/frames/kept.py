@@ -3,6 +3,9 @@
 They can be sent again from the first, in their order. Bodies that were sent may be forgotten: the
 request then says that it was not captured, the answer ends at the gap, and the ``end`` frame has
 the size of the gap.
+
+A WebSocket may last for days. The state of its observer takes the place of what the observer has
+read, and then nothing of that is missing any more.
 """
 
 from __future__ import annotations
@@ -12,7 +15,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from telemetry.frames.frame import BODIES, Begin, End, RequestBody, ResponseData, SocketData
+from telemetry.frames.frame import (
+    BODIES,
+    Begin,
+    End,
+    RequestBody,
+    ResponseData,
+    SocketData,
+    SocketState,
+)
 from telemetry.frames.shedding import body_bytes
 
 if TYPE_CHECKING:
@@ -166,6 +177,34 @@ class KeptFrames:
         self.frames, self._sent_count = sent + unsent, len(sent)
         self.has_sent_bodies = False
         freed_bytes = before_bytes - self.size_bytes
+        self._sent_bytes -= freed_bytes
+        return freed_bytes
+
+    def keep_state(self, state: SocketState) -> int:
+        """Keep the state of a WebSocket instead of what it covers, if all of that was sent.
+
+        Returns:
+            How many bytes that frees; negative if the state is larger.
+        """
+        heads: list[Frame] = []
+        covered, read_bytes = 0, self._missing_bytes
+        for frame in self.frames[: self._sent_count]:
+            if isinstance(frame, SocketData):
+                if read_bytes >= state.read_bytes:
+                    break
+                read_bytes += len(frame.data)
+            elif isinstance(frame, SocketState):
+                read_bytes += frame.read_bytes
+            else:
+                heads.append(frame)
+            covered += 1
+        if read_bytes != state.read_bytes:
+            return 0
+        freed_bytes = sum(map(frame_bytes, self.frames[len(heads) : covered])) - frame_bytes(state)
+        self.frames[:covered] = [*heads, state]
+        self._sent_count += len(heads) + 1 - covered
+        self._missing_bytes = 0
+        self.size_bytes -= freed_bytes
         self._sent_bytes -= freed_bytes
         return freed_bytes
 

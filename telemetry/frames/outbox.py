@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from telemetry.frames.frame import Frame
+    from telemetry.frames.records import Acks
 
 
 class Way:
@@ -208,12 +209,15 @@ class FrameOutbox:
         """Note that what was read for telemetry was sent."""
         self.to_telemetry.in_flight.clear()
 
-    def acknowledge(self, numbers: Iterable[int]) -> None:
-        """Forget exchanges that are settled; unknown numbers are ignored."""
-        for number in numbers:
+    def acknowledge(self, acks: Acks) -> None:
+        """Forget what need not be kept any more; unknown exchanges are ignored."""
+        for number in acks.settled:
             if (kept := self._kept.pop(number, None)) is not None:
                 self.held_bytes -= kept.forget()
                 self._forgettable.pop(number, None)
+        for state in acks.states:
+            if (kept := self._kept.get(state.exchange)) is not None:
+                self.held_bytes -= kept.keep_state(state)
 
     def rewind(self) -> None:
         """Send all that is kept again, because the other side has forgotten it.

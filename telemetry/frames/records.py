@@ -3,7 +3,7 @@
 A record begins with two lengths (big-endian, 4 bytes each). The first is that of the MessagePack
 that follows, which holds frames; the second that of the payload after it: the body of the last
 frame, unchanged, if it is large. A worker sends :class:`Hello` first, then its frames. Telemetry
-answers with the numbers of exchanges that are settled, 8 bytes each.
+answers with :class:`Acks`.
 
 The frames are the same, however they are cut into records, and the stream into reads.
 """
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from telemetry.errors import TelemetryError
-from telemetry.frames.frame import BODIES, Frame, decode_frames, encode_frames
+from telemetry.frames.frame import BODIES, Frame, SocketState, decode_frames, encode_frames
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 INLINE_BYTES = 32 * 1024
 """A body up to this size is copied into its frame's MessagePack: cheaper than its own buffer."""
@@ -32,7 +32,6 @@ Record: TypeAlias = "tuple[bytes | memoryview, bytes]"
 """The MessagePack of a record, and its payload."""
 
 _LENGTHS = struct.Struct(">II")
-_NUMBER = struct.Struct(">Q")
 
 
 class MalformedRecordError(TelemetryError):
@@ -54,13 +53,13 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello", array_like=T
     token: str
 
 
-_hello_encoder = msgspec.msgpack.Encoder()
+_encoder = msgspec.msgpack.Encoder()
 _hello_decoder = msgspec.msgpack.Decoder(Hello)
 
 
 def encode_hello(hello: Hello) -> bytes:
     """Encode the record that begins a connection."""
-    data = _hello_encoder.encode(hello)
+    data = _encoder.encode(hello)
     return _LENGTHS.pack(len(data), 0) + data
 
 
@@ -190,20 +189,44 @@ class RecordReader:
                 self._begun += data[at:]
 
 
-def encode_acks(numbers: Sequence[int]) -> bytes:
-    """Encode the numbers of exchanges that are settled."""
-    return b"".join(map(_NUMBER.pack, numbers))
+class Acks(msgspec.Struct, frozen=True, array_like=True):
+    """Acknowledgements: what the sender need not keep any more.
+
+    Attributes:
+        settled: the numbers of exchanges that are settled.
+        states: of WebSockets, each instead of the frames before it.
+    """
+
+    settled: list[int] = []
+    states: list[SocketState] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.settled or self.states)
+
+
+_acks_decoder = msgspec.msgpack.Decoder(Acks)
+
+
+def encode_acks(acks: Acks) -> bytes:
+    """Encode acknowledgements as a record."""
+    data = _encoder.encode(acks)
+    return _LENGTHS.pack(len(data), 0) + data
 
 
 class AckReader:
-    """Turns reads into numbers of exchanges."""
+    """Turns reads into acknowledgements."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._records = RecordReader()
 
-    def feed(self, data: bytes) -> list[int]:
-        """Return the numbers that `data` completes."""
-        data = self._rest + data
-        count = len(data) // _NUMBER.size
-        self._rest = data[count * _NUMBER.size :]
-        return list(struct.unpack_from(f">{count}Q", data))
+    def feed(self, data: bytes) -> Iterator[Acks]:
+        """Yield the acknowledgements that `data` completes.
+
+        Raises:
+            MalformedRecordError: it holds none.
+        """
+        for record, _ in self._records.feed(data):
+            try:
+                yield _acks_decoder.decode(record)
+            except msgspec.MsgspecError as error:
+                raise MalformedRecordError("a record holds no acknowledgements") from error

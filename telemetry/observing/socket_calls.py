@@ -5,7 +5,8 @@ becomes an exchange as if it had come by HTTP: the request's body, an event stre
 that holds for calls holds here as well: masks, limits, times, what is shown while it runs.
 
 Ids follow from the connection's identity and the number of the call, so that frames that come again
-give the same spans (R8).
+give the same spans (R8). While no call is open the whole has a state, from which another one
+continues after what was read.
 """
 
 from __future__ import annotations
@@ -22,14 +23,21 @@ from codec.members import object_of
 from codec.text.jsontext import encode_json
 from codec.websockets import MessageKind, MessageParser, read_deflate
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import End, RequestBody, ResponseData, ResponseHead, SocketData
+from telemetry.frames.frame import (
+    End,
+    RequestBody,
+    ResponseData,
+    ResponseHead,
+    SocketData,
+    SocketState,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from codec.apis.session import Session, SessionCall
+    from codec.apis.session import OpenSession, Session, SessionCall
     from codec.text.jsontext import JsonObject
-    from codec.websockets import Message
+    from codec.websockets import Deflate, Message
     from telemetry.frames.frame import Begin, Frame, Headers
     from telemetry.span_identity import SpanIdentity
 
@@ -50,19 +58,46 @@ _ENDS = {
 }
 
 
+class _State(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """The state of a connection's calls.
+
+    Attributes:
+        count: how many calls there were.
+        windows: of the parsers of the client's and the server's messages.
+        session: the session's own.
+    """
+
+    count: int
+    windows: tuple[bytes, bytes]
+    session: bytes
+
+
+_encode_state = msgspec.msgpack.Encoder().encode
+_decode_state = msgspec.msgpack.Decoder(_State).decode
+
+
 class SocketCalls:
     """The calls of one connection.
 
     Args:
         begin: the first frame of the connection.
-        session: reads its messages.
+        open_session: begins to read its messages.
         next_number: gives a number that no other exchange has.
+
+    Attributes:
+        read_bytes: how many bytes of both directions were read.
     """
 
-    def __init__(self, begin: Begin, session: Session, next_number: Callable[[], int]) -> None:
+    def __init__(
+        self, begin: Begin, open_session: OpenSession, next_number: Callable[[], int]
+    ) -> None:
+        self.read_bytes = 0
         self._begin = begin
-        self._session = session
+        self._open_session = open_session
+        self._session: Session = open_session()
         self._next_number = next_number
+        self._at_ns = begin.at_ns
+        self._deflate: Deflate | None = None
         self._parsers: dict[bool, MessageParser] = {}
         self._head: ResponseHead | None = None
         self._open: dict[int, _OpenCall] = {}  # by the identity of its object
@@ -79,15 +114,45 @@ class SocketCalls:
         if isinstance(frame, ResponseHead):
             self._head = frame
             agreed = [value for name, value in frame.headers if name == _EXTENSIONS]
-            deflate = read_deflate(",".join(agreed))
-            self._parsers = {
-                from_client: MessageParser(from_client=from_client, deflate=deflate)
-                for from_client in (True, False)
-            }
+            self._deflate = read_deflate(",".join(agreed))
+            self._open_parsers((b"", b""))
         elif isinstance(frame, End):
             yield from self._end(frame)
-        elif isinstance(frame, SocketData) and not self._is_unread:
-            yield from self._read(frame)
+        elif isinstance(frame, SocketState):
+            self._continue(frame)
+        elif isinstance(frame, SocketData):
+            self.read_bytes += len(frame.data)
+            self._at_ns = frame.at_ns
+            if not self._is_unread:
+                yield from self._read(frame)
+
+    def _open_parsers(self, windows: tuple[bytes, bytes]) -> None:
+        self._parsers = {
+            from_client: MessageParser(
+                from_client=from_client, deflate=self._deflate, window=window
+            )
+            for from_client, window in zip((True, False), windows, strict=True)
+        }
+
+    @property
+    def state(self) -> SocketState | None:
+        """What another one needs to continue here; ``None`` within a call or a message."""
+        windows = [parser.window for parser in self._parsers.values()]
+        client, server = windows or (None, None)
+        if self._open or client is None or server is None:
+            return None
+        if (session := self._session.state) is None:
+            return None
+        state = _State(self._count, (client, server), session)
+        return SocketState(self._begin.exchange, self._at_ns, self.read_bytes, _encode_state(state))
+
+    def _continue(self, frame: SocketState) -> None:
+        """Continue where another one was."""
+        state = _decode_state(frame.data)
+        self.read_bytes, self._at_ns = frame.read_bytes, frame.at_ns
+        self._count = state.count
+        self._open_parsers(state.windows)
+        self._session = self._open_session(state=state.session)
 
     def _read(self, frame: SocketData) -> Iterator[Frame]:
         parser = self._parsers.get(frame.from_client)

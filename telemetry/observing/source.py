@@ -4,19 +4,20 @@ An exchange is settled once the end of this process can no longer lose any of it
 committed, or given up for good and counted, or not wanted. Only then may its sender forget the
 frames (R8). The calls of a WebSocket are exchanges that only this side knows
 (:mod:`telemetry.observing.socket_calls`): the connection is settled once it has ended, and all of
-them are.
+them are. What was read on it is acknowledged while it is open, by a state that takes its place.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from codec.apis.table import SESSIONS
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import Begin, End
+from telemetry.frames.frame import Begin, End, SocketState
+from telemetry.frames.records import Acks
 from telemetry.observing.socket_calls import SocketCalls
 
 if TYPE_CHECKING:
@@ -40,23 +41,59 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
         self.settled.append(self.number)
 
 
+UNACKNOWLEDGED_BYTES: Final = 64 * 1024
+"""How much of a WebSocket is read before its state is made; if the last state was larger, as much
+as that. So states cost little, and a sender keeps little."""
+
+
 class _Socket:
-    """A WebSocket, and how many of its calls wait to be settled.
+    """A WebSocket, its calls that are not settled, and its next state.
 
     Attributes:
+        unsettled: the numbers of its calls that were recorded, and may still be lost.
+        settled: the numbers of calls that were settled meanwhile.
         has_ended: no more calls come.
     """
 
     def __init__(self, calls: SocketCalls) -> None:
         self.calls = calls
-        self.settled: list[int] = []  # the numbers of its calls
-        self.recorded_count = 0
+        self.settled: list[int] = []
         self.has_ended = False
+        self._unsettled: set[int] = set()
+        self._state: SocketState | None = None
+        self._before_state: set[int] = set()  # the calls that were unsettled when it was made
+        self._next_bytes = UNACKNOWLEDGED_BYTES
+
+    def note_recorded(self, number: int) -> None:
+        """Note a call that was recorded."""
+        self._unsettled.add(number)
+
+    def note_read(self) -> None:
+        """Make a state if it is time, and possible."""
+        if self._state is not None or self.calls.read_bytes < self._next_bytes:
+            return
+        self._state = self.calls.state
+        self._before_state = {*self._unsettled}
+
+    def pop_state(self) -> SocketState | None:
+        """Return a state before which all is settled, once."""
+        self._unsettled.difference_update(self.settled)
+        self.settled.clear()
+        state = self._state
+        if state is None or not self._before_state.isdisjoint(self._unsettled):
+            return None
+        self._state = None
+        self.wait_after(state)
+        return state
+
+    def wait_after(self, state: SocketState) -> None:
+        """Let the next state wait for some bytes after this one."""
+        self._next_bytes = state.read_bytes + max(UNACKNOWLEDGED_BYTES, len(state.data))
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing of it can be lost any more."""
-        return self.has_ended and len(self.settled) == self.recorded_count
+        return self.has_ended and self._unsettled.issubset(self.settled)
 
 
 class FrameSource:
@@ -112,27 +149,32 @@ class FrameSource:
         open_session = SESSIONS.get(begin.endpoint)
         if open_session is None:
             return  # a later version knows more
-        calls = SocketCalls(begin, open_session(), lambda: next(self._call_numbers))
+        calls = SocketCalls(begin, open_session, lambda: next(self._call_numbers))
         self._sockets[begin.exchange] = _Socket(calls)
 
     def _feed_socket(self, socket: _Socket, frame: Frame) -> None:
         for own in socket.calls.feed(frame):
             exchange = self._observer.feed(own)
             if exchange is not None:
-                socket.recorded_count += 1
+                socket.note_recorded(own.exchange)
                 self._record(exchange, Receipt(socket.settled, own.exchange))
         socket.has_ended = type(frame) is End
+        if type(frame) is SocketState:
+            socket.wait_after(frame)
+        socket.note_read()
 
-    def pop_settled(self) -> list[int]:
-        """Return the numbers of the exchanges that were settled since the last call."""
+    def pop_acks(self) -> Acks:
+        """Return what may be forgotten since the last call."""
         numbers = self._settled[:]
         self._settled.clear()
-        if self._sockets:
-            ended = [number for number, socket in self._sockets.items() if socket.is_settled]
-            for number in ended:
+        states = []
+        for number, socket in tuple(self._sockets.items()):
+            if socket.is_settled:
                 del self._sockets[number]
-            numbers += ended
-        return numbers
+                numbers.append(number)
+            elif (state := socket.pop_state()) is not None:
+                states.append(state)
+        return Acks(numbers, states)
 
     def lose(self, at_ns: int, message: str) -> int:
         """End all open exchanges as ``worker_lost``, because the worker is gone; count them (R3).

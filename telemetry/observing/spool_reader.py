@@ -181,7 +181,7 @@ class _Worker:
             OSError: one cannot be deleted. It stays in the list, or it would be found and read
                 again.
         """
-        for number in self.source.pop_settled():
+        for number in self.source.pop_acks().settled:
             self._first.pop(number, None)
         needed = min(self._first.values(), default=self._last_number + 1)
         while self.segments and self.segments[0].is_read:

@@ -19,7 +19,7 @@ from codec._version import __version__
 from proxy.app import Proxy
 from proxy.processes.frame_channel import GATHER_SECONDS, FrameChannel
 from proxy.settings.settings import Settings
-from telemetry.frames.records import Hello, encode_acks
+from telemetry.frames.records import Acks, Hello, encode_acks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
@@ -176,7 +176,7 @@ class Surroundings:
         yield from self._wait(GATHER_SECONDS * 2)
         frames.append(self._telemetry.recv(_READ_BYTES))
         self._calls += 1
-        self._telemetry.sendall(encode_acks([self._calls]))
+        self._telemetry.sendall(encode_acks(Acks([self._calls])))
         yield True
 
 

@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from codec.text.jsontext import decode_json_object, encode_json
 from telemetry.errors import StoreError
 from telemetry.reading.stored_calls import open_calls
-from tests.e2e.processes import wait_until
+from tests.e2e.processes import get, wait_until
 from tests.e2e.spantap import running_upstream
 from tests.proxy.running_runs import Runs
 from tests.proxy.test_run_command import serve, wait_for
@@ -57,9 +57,11 @@ def host(runs: Runs) -> str:
 
 
 @contextlib.asynccontextmanager
-async def connected(runs: Runs) -> AsyncIterator[ClientConnection]:
-    """A client of the package ``websockets``, which compresses."""
-    async with connect(f"ws://{host(runs)}/v1/responses") as client:
+async def connected(
+    runs: Runs, compression: str | None = "deflate"
+) -> AsyncIterator[ClientConnection]:
+    """A client of the package ``websockets``, which usually compresses."""
+    async with connect(f"ws://{host(runs)}/v1/responses", compression=compression) as client:
         yield client
 
 
@@ -89,6 +91,13 @@ def outcomes(runs: Runs) -> list[tuple[str, str]]:
         summaries = [stored.summary for stored in reader.newest(1000)]
         return [(str(it.outcome), it.columns.preview or "") for it in summaries]
     return []
+
+
+def read_gauge(runs: Runs, name: str) -> float:
+    """A gauge, as an operator reads it."""
+    url = f"http://127.0.0.1:{runs.variables['SPANTAP_ADMIN_PORT']}/metrics"
+    lines = get(url).text.splitlines()
+    return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
 
 async def wait_for_calls(runs: Runs, count: int) -> list[tuple[str, str]]:
@@ -149,6 +158,33 @@ async def test_a_telemetry_that_is_killed_loses_no_response_and_doubles_none(run
         await asyncio.sleep(0.5)
     assert outcomes(runs) == calls
     assert sorted(calls) == [("completed", text) for text in ("first", "second", "third")]
+
+
+@pytest.mark.parametrize("compression", ["deflate", None])
+async def test_a_connection_that_lasts_keeps_what_is_not_acknowledged(
+    runs: Runs, compression: str | None
+) -> None:
+    """A telemetry that is killed then knows the conversation, of which it had no frame again."""
+    parent: dict[str, Any] = {}
+    instructions = "Be terse. " * 6_000
+    async with connected(runs, compression) as client:
+        for number in range(12):
+            event = await ask(client, f"number {number}", instructions=instructions, **parent)
+            parent = {"previous_response_id": event["response"]["id"]}
+        calls = await wait_for_calls(runs, 12)
+        await asyncio.sleep(1.5)  # what was not due with the last commit is acknowledged later
+        kept_bytes = await asyncio.to_thread(read_gauge, runs, "spantap_tap_queue_bytes")
+        assert 0 < kept_bytes < 400_000
+        [pid] = runs.pids("proxy.processes.telemetry")
+        os.kill(pid, signal.SIGKILL)
+        await ask(client, "the last one", **parent)
+        assert await wait_for_calls(runs, 13) == [*calls, ("completed", "the last one")]
+        await asyncio.sleep(0.5)
+        assert len(outcomes(runs)) == 13
+    with open_calls(runs.store) as reader:
+        stored = [*reader.newest(20)]
+    assert len({each.summary.columns.conversation for each in stored}) == 1
+    assert len({each.summary.span_id for each in stored}) == 13
 
 
 async def test_a_worker_that_is_killed_leaves_its_open_response_as_lost(runs: Runs) -> None:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.frames.frame import RequestBody, ResponseData
+from telemetry.frames.frame import Begin, RequestBody, ResponseData, SocketData, SocketState
 from telemetry.frames.kept import frame_bytes
 from telemetry.frames.outbox import FrameOutbox, Way
-from telemetry.frames.records import RecordReader, decode_record
+from telemetry.frames.records import Acks, RecordReader, decode_record
 from telemetry.frames.shedding import Shedding
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
@@ -99,13 +99,13 @@ def test_what_is_not_acknowledged_is_sent_again_after_a_rewind() -> None:
     outbox = FrameOutbox()
     one, two, three = (emit(outbox, exchange_frames(ANSWER, number=number)) for number in (1, 2, 3))
     assert sent(outbox) == one + two + three
-    outbox.acknowledge([2])
-    outbox.acknowledge([99])
+    outbox.acknowledge(Acks([2]))
+    outbox.acknowledge(Acks([99]))
     begun = emit(outbox, [tap_frames.begin(4)])
     outbox.rewind()
     assert sent(outbox) == one + three + begun
     for number in (1, 3, 4):
-        outbox.acknowledge([number])
+        outbox.acknowledge(Acks([number]))
     assert (len(outbox), outbox.held_bytes) == (0, 0)
     outbox.rewind()
     assert sent(outbox) == []
@@ -129,14 +129,14 @@ def test_what_is_added_to_a_settled_exchange_is_counted_and_sent_alone() -> None
         add(exchange, frames)
         if sends:
             assert sent(outbox) == frames
-        outbox.acknowledge([1, 1])
+        outbox.acknowledge(Acks([1, 1]))
         assert (len(outbox), outbox.held_bytes) == (0, 0)
         add(exchange, [end])
         assert outbox.held_bytes == frame_bytes(end)
         assert sent(outbox) == [end]
         outbox.rewind()
         assert sent(outbox) == [end]
-        outbox.acknowledge([1])
+        outbox.acknowledge(Acks([1]))
         assert (len(outbox), outbox.held_bytes) == (0, 0)
 
 
@@ -174,7 +174,7 @@ def test_what_was_forgotten_is_missing_in_the_span_when_telemetry_died(*, ended:
     assert exchange.response is None or not exchange.response.answers
     outbox.rewind()
     assert "observer_limit" in observed(outbox)[0].anomalies
-    outbox.acknowledge([1])
+    outbox.acknowledge(Acks([1]))
     assert outbox.held_bytes == 0
 
 
@@ -261,7 +261,7 @@ def test_whatever_happens_each_exchange_is_there_whole_after_the_last_rewind(
             outbox.rewind()
         elif unsettled:
             settled = data.draw(st.sampled_from(sorted(unsettled)))
-            outbox.acknowledge([settled])
+            outbox.acknowledge(Acks([settled]))
             unsettled.discard(settled)
     outbox.rewind()
     made = observed(outbox)
@@ -285,7 +285,7 @@ def test_what_begins_while_telemetry_does_not_follow_goes_to_the_spool() -> None
     add(exchange, three[4:])
     emit(outbox, one[5:])
     assert (spooled(outbox), sent(outbox)) == (three[4:], one[3:])
-    outbox.acknowledge([1])
+    outbox.acknowledge(Acks([1]))
     assert (len(outbox), outbox.held_bytes, outbox.has_spooled) == (0, 0, False)
 
 
@@ -374,7 +374,7 @@ def test_what_the_spool_took_nothing_of_goes_to_telemetry_after_all() -> None:
     for frame in (*one[3:], *two[2:]):
         add(exchanges[frame.exchange], [frame])
     assert (sent(outbox), spooled(outbox)) == ([*one, *two], [])
-    outbox.acknowledge([1, 2])
+    outbox.acknowledge(Acks([1, 2]))
     assert (len(outbox), outbox.held_bytes) == (0, 0)
 
 
@@ -404,7 +404,7 @@ def test_whatever_happens_what_is_held_is_what_all_frames_weigh(
         if step == "add" and frames:
             add(exchange, [frames.pop(0)])
         elif step == "ack" and not frames:
-            outbox.acknowledge([number])
+            outbox.acknowledge(Acks([number]))
         elif step == "unwritten":
             outbox.note_unwritten()
             outbox.can_spool = True
@@ -420,3 +420,90 @@ def test_whatever_happens_what_is_held_is_what_all_frames_weigh(
         kept = [*outbox._kept.values(), *outbox._spooled.values()]
         weight_bytes = sum(frame_bytes(frame) for one in kept for frame in one.frames)
         assert outbox.held_bytes == weight_bytes == sum(one.size_bytes for one in kept)
+
+
+class SocketObserver:
+    """Reads a WebSocket's frames as telemetry does, and knows where it is.
+
+    Attributes:
+        read_bytes: where it is; it begins again with each ``begin``.
+        text: what it has read itself, behind the last state that it began with.
+    """
+
+    def __init__(self) -> None:
+        self.read_bytes = 0
+        self.text = b""
+
+    def feed(self, frames: Iterable[Frame]) -> None:
+        """Read frames."""
+        for frame in frames:
+            if isinstance(frame, Begin):
+                self.read_bytes, self.text = 0, b""
+            elif isinstance(frame, SocketState):
+                assert not self.text
+                self.read_bytes = frame.read_bytes
+            elif isinstance(frame, SocketData):
+                self.text += frame.data
+                self.read_bytes += len(frame.data)
+
+    @property
+    def state(self) -> SocketState:
+        """What is acknowledged now."""
+        return SocketState(1, tap_frames.START_NS, self.read_bytes, bytes(20))
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.integers(1, 400),
+            st.sampled_from(["send", "send some", "look", "acknowledge", "rewind", "squeeze"]),
+        ),
+        max_size=40,
+    )
+)
+def test_a_state_takes_the_place_of_what_was_read(steps: list[int | str]) -> None:
+    """Whatever was sent, forgotten, sent again, or acknowledged late meanwhile."""
+    outbox = FrameOutbox()
+    observer, states = SocketObserver(), list[SocketState]()
+    emit(outbox, [tap_frames.begin(1, is_socket=True)])
+    whole = b""
+    for number, step in enumerate(steps):
+        if isinstance(step, int):
+            data = bytes([number % 251]) * step
+            whole += data
+            emit(outbox, [SocketData(1, tap_frames.START_NS, False, data)])
+        elif step == "send":
+            observer.feed(sent(outbox))
+        elif step == "send some" and outbox.has_unsent:
+            observer.feed(read_once(outbox))
+        elif step == "look":
+            states.append(observer.state)
+        elif step == "acknowledge" and states:
+            outbox.acknowledge(Acks(states=[states.pop(0)]))
+        elif step == "rewind":
+            states.clear()
+            outbox.rewind()
+        elif step == "squeeze" and not outbox.shedding.has_gaps:
+            outbox._make_room(1, 0)
+        assert whole[observer.read_bytes - len(observer.text) :].startswith(observer.text)
+    observer.feed(sent(outbox))
+    if not outbox.shedding.has_gaps:
+        assert observer.read_bytes == len(whole)
+        outbox.acknowledge(Acks(states=[observer.state]))
+        outbox.rewind()
+        assert [type(frame) for frame in sent(outbox)] == [Begin, SocketState]
+    outbox.acknowledge(Acks([1]))
+    assert (len(outbox), outbox.held_bytes) == (0, 0)
+
+
+def read_once(outbox: FrameOutbox) -> list[Frame]:
+    """The next few frames."""
+    records = RecordReader().feed(b"".join(outbox.read(500)))
+    return [frame for record in records for frame in decode_record(record)]
+
+
+def test_a_state_of_a_websocket_that_is_gone_is_ignored() -> None:
+    """It ended and was settled, or went to the spool meanwhile."""
+    outbox = FrameOutbox()
+    outbox.acknowledge(Acks(states=[SocketObserver().state]))
+    assert (len(outbox), outbox.held_bytes) == (0, 0)

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from telemetry.frames import records as frame_records
-from telemetry.frames.frame import Frame, RequestBody, ResponseData
+from telemetry.frames.frame import Frame, RequestBody, ResponseData, SocketState
 from telemetry.frames.records import (
     INLINE_BYTES,
     AckReader,
+    Acks,
     Hello,
     MalformedRecordError,
     RecordReader,
@@ -102,10 +103,21 @@ def test_what_is_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         list(RecordReader().feed(record))
 
 
-@given(st.lists(st.integers(0, 2**64 - 1), max_size=20), st.integers(1, 9))
-def test_acknowledgements_survive_any_cut(numbers: list[int], size: int) -> None:
-    """Numbers in, the same numbers out."""
-    wire = encode_acks(numbers)
+@given(
+    st.lists(st.lists(st.integers(0, 2**63 - 1), max_size=20), max_size=4),
+    st.binary(max_size=40),
+    st.integers(1, 9),
+)
+def test_acknowledgements_survive_any_cut(settled: list[list[int]], data: bytes, size: int) -> None:
+    """Numbers and states in, the same out."""
+    acks = [Acks(numbers, [SocketState(7, 1, 2, data)]) for numbers in settled]
+    wire = b"".join(map(encode_acks, acks))
     reader = AckReader()
     pieces = [wire[at : at + size] for at in range(0, len(wire), size)]
-    assert [number for piece in pieces for number in reader.feed(piece)] == numbers
+    assert [each for piece in pieces for each in reader.feed(piece)] == acks
+
+
+def test_what_is_no_acknowledgement_is_refused() -> None:
+    """The connection is then opened again."""
+    with pytest.raises(MalformedRecordError, match="acknowledgements"):
+        list(AckReader().feed(b"\0\0\0\1\0\0\0\0\xc1"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +16,8 @@ from codec.parts import Text
 from codec.rate_limits import read_rate_limits
 from codec.text.jsontext import encode_json
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import Begin, End, Frame, ResponseHead, SocketData
+from telemetry.frames.frame import Begin, End, Frame, ResponseHead, SocketData, SocketState
+from telemetry.observing import source
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
 from telemetry.observing.socket_calls import SocketCalls
@@ -177,7 +178,7 @@ def test_rate_limits_from_a_message_are_in_the_head_of_the_next_call() -> None:
         wire.say(limits, from_client=False)
     begin, *frames = wire.frames
     assert isinstance(begin, Begin)
-    calls = SocketCalls(begin, RealtimeSession(), iter(range(1, 9)).__next__)
+    calls = SocketCalls(begin, cast("Any", RealtimeSession), iter(range(1, 9)).__next__)
     given = [each for frame in frames for each in calls.feed(frame)]
     heads = [frame.headers for frame in given if isinstance(frame, ResponseHead)]
     assert heads[0] == ()
@@ -191,11 +192,11 @@ def test_a_connection_is_settled_once_it_has_ended_and_all_its_calls_are() -> No
     recording = Recording().feed(wire.frames)
     for receipt in recording.receipts:
         receipt.settle()
-    assert recording.source.pop_settled() == []
+    assert recording.source.pop_acks().settled == []
     wire.end()
     recording.feed(wire.frames[-1:])
-    assert recording.source.pop_settled() == [NUMBER]
-    assert recording.source.pop_settled() == []
+    assert recording.source.pop_acks().settled == [NUMBER]
+    assert recording.source.pop_acks().settled == []
 
 
 def test_a_call_that_waits_for_its_commit_holds_its_connection_back() -> None:
@@ -204,9 +205,9 @@ def test_a_call_that_waits_for_its_commit_holds_its_connection_back() -> None:
     wire.end()
     recording = Recording().feed(wire.frames)
     recording.receipts[0].settle()
-    assert recording.source.pop_settled() == []
+    assert recording.source.pop_acks().settled == []
     recording.receipts[1].settle()
-    assert recording.source.pop_settled() == [NUMBER]
+    assert recording.source.pop_acks().settled == [NUMBER]
 
 
 def test_frames_that_come_again_give_the_same_ids() -> None:
@@ -217,6 +218,89 @@ def test_frames_that_come_again_give_the_same_ids() -> None:
     assert [exchange.identity for exchange in second.exchanges] == ids
     second.feed(frames)
     assert [exchange.identity for exchange in second.exchanges] == ids * 2
+
+
+def wire_bytes(frames: Iterable[Frame]) -> int:
+    """How many bytes both directions have."""
+    return sum(len(frame.data) for frame in frames if isinstance(frame, SocketData))
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_state_stands_for_all_that_was_read_before_it(
+    monkeypatch: pytest.MonkeyPatch, *, is_compressed: bool
+) -> None:
+    """What begins with it gives the same spans, with the whole conversation."""
+    wire = two_answers(is_compressed=is_compressed)
+    first = len(wire.frames)
+    monkeypatch.setattr(source, "UNACKNOWLEDGED_BYTES", wire_bytes(wire.frames))
+    wire.create("third", previous_response_id="resp-2")
+    wire.answer("resp-3", "three", "resp-2")
+    expected = Recording().feed(wire.frames).exchanges
+    recording = Recording().feed(wire.frames[:first])
+    for receipt in recording.receipts:
+        receipt.settle()
+    [state] = recording.source.pop_acks().states
+    assert state.read_bytes == wire_bytes(wire.frames[:first])
+    again = Recording().feed([*wire.frames[:2], state, *wire.frames[first:]])
+    [exchange] = again.exchanges
+    assert exchange.identity == expected[2].identity
+    assert exchange.request_body == expected[2].request_body
+    assert b"first" in (exchange.request_body or b"")
+    assert (exchange.start_ns, _text(exchange)) == (expected[2].start_ns, "three")
+
+
+def test_there_is_no_state_before_the_calls_are_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash would lose them; nor within a call, which could not be continued."""
+    wire = two_answers()
+    monkeypatch.setattr(source, "UNACKNOWLEDGED_BYTES", wire_bytes(wire.frames))
+    recording = Recording().feed(wire.frames)
+    recording.receipts[0].settle()
+    assert recording.source.pop_acks().states == []
+    recording.receipts[1].settle()
+    assert len(recording.source.pop_acks().states) == 1
+    assert recording.source.pop_acks().states == []
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_there_is_no_state_within_a_call_or_a_message(
+    monkeypatch: pytest.MonkeyPatch, *, is_compressed: bool
+) -> None:
+    """It could not be continued."""
+    monkeypatch.setattr(source, "UNACKNOWLEDGED_BYTES", 1)
+    wire = Wire(is_compressed=is_compressed)
+    wire.create("first")
+    wire.answer("resp-1", "one")
+    last = wire.frames[-1]
+    assert isinstance(last, SocketData)
+    cut = [SocketData(NUMBER, last.at_ns, False, data) for data in (last.data[:3], last.data[3:])]
+    recording = Recording()
+    for frame in [*wire.frames[:-1], cut[0]]:
+        recording.feed([frame])
+        assert recording.source.pop_acks().states == []
+    recording.feed(cut[1:])
+    recording.receipts[0].settle()
+    assert len(recording.source.pop_acks().states) == 1
+
+
+def test_states_are_seldom() -> None:
+    """The next one comes when as much was read as the last one has bytes, at the least."""
+    wire = Wire()
+    for number in range(400):
+        wire.create("a" * 1000)
+        wire.answer(f"resp-{number}", "b" * 1000)
+    recording, states = Recording(), list[SocketState]()
+    for frame in wire.frames:
+        recording.feed([frame])
+        for receipt in recording.receipts:
+            receipt.settle()
+        recording.receipts.clear()
+        states += recording.source.pop_acks().states
+    all_bytes = wire_bytes(wire.frames)
+    assert 3 <= len(states) < all_bytes / source.UNACKNOWLEDGED_BYTES
+    assert sum(len(state.data) for state in states[:-1]) <= all_bytes
+    sizes = [state.read_bytes for state in states]
+    for state, next_bytes in zip(states, sizes[1:], strict=False):
+        assert next_bytes >= state.read_bytes + len(state.data)
 
 
 @settings(max_examples=40, deadline=None)
@@ -317,4 +401,4 @@ def test_an_api_without_sessions_is_settled_at_its_end() -> None:
     wire.end()
     recording = Recording().feed(wire.frames)
     assert recording.exchanges == []
-    assert recording.source.pop_settled() == [NUMBER]
+    assert recording.source.pop_acks().settled == [NUMBER]

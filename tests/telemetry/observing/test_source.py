@@ -33,10 +33,10 @@ def test_an_exchange_is_settled_by_the_commit_of_its_span(bench: Bench) -> None:
     service = bench.service
     source = service.open_source()
     source.feed(*exchange_frames(*WHOLE_STREAM, number=3))
-    assert source.pop_settled() == []
+    assert source.pop_acks().settled == []
     service.commit()
-    assert source.pop_settled() == [3]
-    assert source.pop_settled() == []
+    assert source.pop_acks().settled == [3]
+    assert source.pop_acks().settled == []
 
 
 def test_what_the_store_does_not_take_is_not_settled(bench: Bench) -> None:
@@ -46,10 +46,10 @@ def test_what_the_store_does_not_take_is_not_settled(bench: Bench) -> None:
     source.feed(*exchange_frames(*WHOLE_STREAM, number=3))
     bench.store.error = StoreUnavailable("full")
     service.commit()
-    assert source.pop_settled() == []
+    assert source.pop_acks().settled == []
     bench.store.error = None
     service.commit()
-    assert source.pop_settled() == [3]
+    assert source.pop_acks().settled == [3]
 
 
 def test_what_is_given_up_is_settled(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +61,7 @@ def test_what_is_given_up_is_settled(bench: Bench, monkeypatch: pytest.MonkeyPat
     service.commit()
     source.feed(*exchange_frames(*WHOLE_STREAM, number=3))
     assert service.counts.dropped == 1
-    assert source.pop_settled() == [3]
+    assert source.pop_acks().settled == [3]
 
 
 def test_what_no_span_is_wanted_of_is_settled_at_its_end(bench: Bench) -> None:
@@ -72,7 +72,7 @@ def test_what_no_span_is_wanted_of_is_settled_at_its_end(bench: Bench) -> None:
     assert isinstance(begin, Begin)
     unsampled = msgspec.structs.replace(begin, identity=tap_frames.identity(4, trace_flags=0))
     source.feed(unsampled, *rest, tap_frames.end(99))
-    assert source.pop_settled() == [4, 99]
+    assert source.pop_acks().settled == [4, 99]
     assert bench.store.rows == []
 
 
@@ -87,7 +87,7 @@ def test_numbers_of_two_workers_do_not_meet(bench: Bench) -> None:
         one.feed(pair[0])
         other.feed(pair[1])
     service.commit()
-    assert (one.pop_settled(), other.pop_settled()) == ([1], [1])
+    assert (one.pop_acks().settled, other.pop_acks().settled) == ([1], [1])
     assert sorted(row.span_id for row in bench.store.rows) == [
         tap_frames.identity(number).span_id for number in (1, 2)
     ]
