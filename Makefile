@@ -168,7 +168,7 @@ $(NODE_FRAMEWORKS): .%/node/.stamp: locks/%/package.json locks/%/package-lock.js
 	@touch $@
 
 quickstarts: $(VENV)/.dev.stamp .quickstarts/.stamp .clients/.stamp .quickstarts/node/.stamp  ## the pages of docs/quickstarts, with the real libraries
-	SPANTAP_QUICKSTARTS=1 SPANTAP_CLIENTS=1 $(BIN)/pytest tests/docs tests/clients/test_node_responses.py -p no:xdist
+	SPANTAP_QUICKSTARTS=1 SPANTAP_CLIENTS=1 $(BIN)/pytest tests/docs tests/clients/test_node_responses.py tests/clients/test_node_web_sockets.py -p no:xdist
 
 clients: $(VENV)/.dev.stamp .clients/.stamp  ## agents of the OpenAI Agents SDK and of Pydantic AI, through spantap
 	SPANTAP_CLIENTS=1 $(BIN)/pytest tests/clients -p no:xdist

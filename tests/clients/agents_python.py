@@ -15,12 +15,14 @@ def get_weather(city: str, days: int) -> str:
     return f"{city}: sun for {days} days"
 
 
-async def ask_openai(question: str, *, streamed: bool) -> str:
+async def ask_openai(question: str, *, way: str) -> str:
     """An agent of the OpenAI Agents SDK."""
+    if way == "websocket":
+        agents.set_default_openai_responses_transport("websocket")
     agents.set_tracing_disabled(disabled=True)  # its traces would go to OpenAI
     tools = [agents.function_tool(get_weather)]
     agent = agents.Agent(name="Sailor", instructions="Be brief.", model="gpt-demo", tools=tools)
-    if not streamed:
+    if way == "plain":
         return str((await agents.Runner.run(agent, question)).final_output)
     running = agents.Runner.run_streamed(agent, question)
     async for _ in running.stream_events():
@@ -28,14 +30,14 @@ async def ask_openai(question: str, *, streamed: bool) -> str:
     return str(running.final_output)
 
 
-async def ask_pydantic(question: str, *, streamed: bool) -> str:
+async def ask_pydantic(question: str, *, way: str) -> str:
     """An agent of Pydantic AI."""
     agent = pydantic_ai.Agent("openai:gpt-demo", instructions="Be brief.", tools=[get_weather])
-    if not streamed:
+    if way == "plain":
         return str((await agent.run(question)).output)
     async with agent.run_stream(question) as running:
         return str(await running.get_output())
 
 
 ask = {"openai": ask_openai, "pydantic": ask_pydantic}[sys.argv[1]]
-print(asyncio.run(ask("Ahoy?", streamed=sys.argv[2] == "streamed")))
+print(asyncio.run(ask("Ahoy?", way=sys.argv[2])))

@@ -71,7 +71,7 @@ async def run_program(command: str, folder: Path) -> tuple[Any, Path]:
             project="",
             endpoint="",
             protocol="http/protobuf",
-            environment={"SPANTAP_CONVERSATIONS_AS": "runs"},
+            environment={"SPANTAP_CONVERSATIONS_AS": "runs", "SPANTAP_WEBSOCKETS": "relay"},
         ) as proxy,
     ):
         environment = clean_environment() | QUIET

@@ -47,12 +47,12 @@ def _proxy(tmp_path: Path) -> Iterator[RunningProxy]:
         yield proxy
 
 
-def run(*command: str, folder: Path, text: str) -> str:
-    """Run a program that reads this text to its good end; what it printed."""
+def run(*command: str, folder: Path, text: str, **variables: str) -> str:
+    """Run a program that reads this text to its good end, with further variables."""
     done = subprocess.run(
         command,
         cwd=folder,
-        env=clean_environment(),
+        env=clean_environment() | variables,
         input=text,
         capture_output=True,
         check=False,

@@ -107,4 +107,5 @@ async def ask(is_streamed: bool) -> list[Node]:
     return done
 
 
-answer(ask)
+if __name__ == "__main__":
+    answer(ask)
