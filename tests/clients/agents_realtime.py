@@ -7,13 +7,12 @@ conversation is at the end, and how much sound there was.
 import asyncio
 import json
 import sys
+from typing import Any
 
-from agents import set_tracing_disabled
+from agents import function_tool, set_tracing_disabled
 from agents.realtime import RealtimeAgent, RealtimeRunner
-from agents.tool import function_tool
 
 
-@function_tool
 def get_weather(city: str) -> str:
     """The weather in a city."""
     return f"{city}: sun"
@@ -22,9 +21,12 @@ def get_weather(city: str) -> str:
 async def talk(url: str) -> dict[str, object]:
     """Ask for the weather, and hear what the agent says when it has used its tool."""
     set_tracing_disabled(disabled=True)  # traces would go to OpenAI
-    agent = RealtimeAgent(name="Sailor", instructions="Be brief.", tools=[get_weather])
+    agent = RealtimeAgent(
+        name="Sailor", instructions="Be brief.", tools=[function_tool(get_weather)]
+    )
     model = {"api_key": "k", "url": url, "initial_model_settings": {"turn_detection": None}}
-    tools, sounds, errors, items = [], 0, [], {}
+    tools, sounds, errors = [], 0, []
+    items: dict[str, Any] = {}
     async with await RealtimeRunner(agent).run(model_config=model) as session:
         await session.send_message("How is the weather?")
         async for event in session:
