@@ -108,6 +108,7 @@ class Api:
             OpenRouter and others have a long path before the end. Clients use the first end by
             default.
         owns: decides whether a path with such an end is the API's, if the end alone does not.
+        sockets_only: its calls come only in the messages of WebSockets (:mod:`codec.apis.session`).
         operation: ``gen_ai.operation.name`` (``docs/contract/spans.md#opentelemetry``), ``None``
             if it has none.
         span_name: the name of its spans, by OpenInference.
@@ -150,6 +151,7 @@ class Api:
     name: str
     path_ends: tuple[str, ...]
     owns: Callable[[str], bool] | None = None
+    sockets_only: bool = False
     operation: str | None
     span_name: str
     span_kind: SpanKind = SpanKind.LLM

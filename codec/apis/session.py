@@ -42,6 +42,7 @@ class SessionCall:
 
     Attributes:
         body: the body of the request, with all of the conversation as far as the session knows it.
+            Another object takes its place if something of it comes late.
         joined_count: how many items at the beginning of the input earlier calls brought.
         is_partial: something of the conversation or of the request is not in the body.
         lane: the name of the lane that it came in; ``None`` for the connection's own.
@@ -53,6 +54,8 @@ class SessionCall:
         content_ns: when it said something for the first time.
         end_ns: when it ended.
         end: how it ended; ``None`` while it is under way.
+        waits_until_ns: until when something of its body may come, although it has ended; 0 if
+            nothing is missing.
         answer_id: the id of the answer.
         head: further fields for the head of its answer: what earlier messages said, and other APIs
             say in an answer's head, such as limits of the rate.
@@ -72,6 +75,7 @@ class SessionCall:
     content_ns: int | None = None
     end_ns: int | None = None
     end: CallEnd | None = None
+    waits_until_ns: int = 0
     answer_id: str | None = None
     head: tuple[tuple[str, str], ...] = ()
     stream: Stream

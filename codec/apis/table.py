@@ -16,6 +16,8 @@ from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
+from codec.apis.realtime.route import REALTIME
+from codec.apis.realtime.session import RealtimeSession
 from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
 from codec.apis.responses.session import ResponseSession
@@ -23,7 +25,7 @@ from codec.apis.speech.route import SPEECH
 from codec.apis.transcriptions.route import TRANSCRIPTIONS, TRANSLATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from codec.apis.session import OpenSession
 
@@ -33,6 +35,7 @@ __all__ = (
     "ENCLOSED_REQUESTS",
     "GIVE_NO_REASON",
     "OBSERVED",
+    "POSTED",
     "SESSIONS",
     "TOOL_LISTS",
     "calls_model_unobserved",
@@ -44,12 +47,15 @@ __all__ = (
 APIS: Final = (
     *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
     *(GEMINI, GEMINI_STREAM, GEMINI_COUNT, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
-    *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS),
+    *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS, REALTIME),
     *map(CODE_ASSIST.enclose, (GEMINI, GEMINI_STREAM, GEMINI_COUNT)),
 )
 """All APIs. If a path may end with the ends of two APIs, the longer end comes first."""
 
-SESSIONS: Final[Mapping[str, OpenSession]] = {RESPONSES.name: ResponseSession}
+SESSIONS: Final[Mapping[str, OpenSession]] = {
+    RESPONSES.name: ResponseSession,
+    REALTIME.name: RealtimeSession,
+}
 """By the name of an API, how a WebSocket is read whose messages carry calls of it."""
 
 COUNTS: Final = frozenset(api.name for api in APIS if api.span_name == COUNT_TOKENS.span_name)
@@ -83,9 +89,17 @@ called.
 A spool may come from a later version, which knows more APIs. This is called a dozen times for each
 span, so it runs no Python code."""
 
-_PATHS: Final = [f"…{api.path_ends[0]}" for api in APIS]
+POSTED: Final = [api for api in APIS if not api.sockets_only]
+"""The APIs that are called by ``POST``."""
 
-OBSERVED: Final = f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}"
+_TALKED: Final = [api for api in APIS if api.name in SESSIONS]
+
+_PATHS: Final = [f"…{api.path_ends[0]}" for api in POSTED]
+_SOCKETS: Final = [f"…{api.path_ends[0]}" for api in _TALKED]
+
+OBSERVED: Final = (
+    f"POST {', '.join(_PATHS[:-1])} and {_PATHS[-1]}, and of WebSockets to {' and '.join(_SOCKETS)}"
+)
 """The list of what is observed, for people."""
 
 _UNOBSERVED_ENDS: Final = (
@@ -103,19 +117,20 @@ def find_api(method: str, target: str) -> Api | None:
     Methods are case-sensitive (RFC 9110, section 9.1). The target may have escapes and a query, and
     slashes at the end of its path: most servers take them.
     """
-    if method != "POST":
-        return None
-    path = target.partition("?")[0].rstrip("/")
-    for api in APIS:
-        if path.endswith(api.path_ends) and (api.owns is None or api.owns(path)):
-            return api
-    return None
+    return _find(target, POSTED) if method == "POST" else None
 
 
 def find_session_api(target: str) -> Api | None:
     """Find the API of a WebSocket to this target; ``None`` for one that is only relayed."""
-    api = find_api("POST", target)
-    return api if api is not None and api.name in SESSIONS else None
+    return _find(target, _TALKED)
+
+
+def _find(target: str, apis: Sequence[Api]) -> Api | None:
+    path = target.partition("?")[0].rstrip("/")
+    for api in apis:
+        if path.endswith(api.path_ends) and (api.owns is None or api.owns(path)):
+            return api
+    return None
 
 
 def calls_model_unobserved(target: str) -> bool:

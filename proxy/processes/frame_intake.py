@@ -332,6 +332,8 @@ class FrameIntake:
 
     def _look(self) -> None:
         """Commit, and check limits, runs, the spool and workers."""
+        for source in self.sources():
+            source.end_due(time.time_ns())
         has_calls = bool(self._service.waiting)
         self._service.commit()
         if has_calls:

@@ -12,6 +12,7 @@ continues after what was read.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,7 @@ class SocketCalls:
         self._parsers: dict[bool, MessageParser] = {}
         self._head: ResponseHead | None = None
         self._open: dict[int, _OpenCall] = {}  # by the identity of its object
+        self._ended: dict[int, _OpenCall] = {}  # those of them that wait for more of their request
         self._count = 0
         self._is_unread = False
 
@@ -123,6 +125,7 @@ class SocketCalls:
         elif isinstance(frame, SocketData):
             self.read_bytes += len(frame.data)
             self._at_ns = frame.at_ns
+            yield from self.end_due(frame.at_ns)
             if not self._is_unread:
                 yield from self._read(frame)
 
@@ -154,6 +157,13 @@ class SocketCalls:
         self._open_parsers(state.windows)
         self._session = self._open_session(state=state.session)
 
+    def end_due(self, now_ns: float) -> Iterator[Frame]:
+        """End the calls that have ended, and whose request misses nothing that may still come."""
+        for key, open_call in [*self._ended.items()]:
+            if open_call.call.waits_until_ns <= now_ns:
+                del self._ended[key], self._open[key]
+                yield open_call.end(open_call.call.end_ns or 0, open_call.end_kind)
+
     def _read(self, frame: SocketData) -> Iterator[Frame]:
         parser = self._parsers.get(frame.from_client)
         if parser is None:
@@ -165,7 +175,7 @@ class SocketCalls:
         except CodecError:
             self._is_unread = True  # what follows cannot be understood either
             for call in self._open.values():
-                call.is_cut = True
+                call.is_cut |= call.call.end is None
 
     def _tell(self, message: Message, frame: SocketData) -> Iterator[Frame]:
         """Yield the frames of the calls that a message is about."""
@@ -185,10 +195,10 @@ class SocketCalls:
             if not frame.from_client:
                 open_call.is_cut |= not message.is_whole
                 if message.is_whole:
-                    yield open_call.take(message.data, frame.at_ns)
+                    yield from open_call.take(message.data, frame.at_ns)
             if call.end is not None:
-                del self._open[id(call)]
-                yield open_call.end(frame.at_ns, _ENDS.get(call.end, EndKind.UPSTREAM_EOF))
+                self._ended[id(call)] = open_call
+                yield from self.end_due(frame.at_ns)
 
     def _open_call(self, call: SessionCall) -> _OpenCall:
         known = self._open.get(id(call))
@@ -212,6 +222,7 @@ class SocketCalls:
 
     def _end(self, end: End) -> Iterator[Frame]:
         """End what the end of the connection cuts off."""
+        yield from self.end_due(math.inf)
         for call in self._session.close(end.at_ns):
             if id(call) not in self._open:
                 yield from self._open_call(call).begin()
@@ -235,19 +246,25 @@ class _OpenCall:
         self.is_cut = False
         self._begin = begin
         self._headers = headers
+        self._body = call.body
 
     @property
     def number(self) -> int:
         return self._begin.exchange
+
+    @property
+    def end_kind(self) -> EndKind:
+        """How the exchange ended, by the call's own end."""
+        end = self.call.end
+        return EndKind.UPSTREAM_EOF if end is None else _ENDS.get(end, EndKind.UPSTREAM_EOF)
 
     def begin(self, text: bytes = b"") -> Iterator[Frame]:
         """Yield the frames of the request, and of the answer's head, if an answer began.
 
         The answer begins with this message of the server.
         """
-        body = encode_json(self.call.body).encode()
         yield self._begin
-        yield RequestBody(exchange=self.number, data=body, size_bytes=len(body))
+        yield self._ask()
         is_refused = self.call.end is CallEnd.REFUSED
         if self.call.first_ns is None and not is_refused:
             return  # it was never answered
@@ -260,11 +277,22 @@ class _OpenCall:
             headers=(*self._headers, *self.call.head),
         )
 
-    def take(self, text: bytes, at_ns: int) -> Frame:
-        """Take a message of the server, an event of the answer."""
+    def take(self, text: bytes, at_ns: int) -> Iterator[Frame]:
+        """Take a message of the server, an event of the answer, which may change the request.
+
+        What comes after the end belongs to the answer, but does not make it longer.
+        """
+        if self.call.body is not self._body:
+            yield self._ask()
         if self.call.end is not CallEnd.REFUSED:
             text = b"data: " + text.replace(b"\n", b" ") + b"\n\n"
-        return ResponseData(self.number, at_ns, text)
+        yield ResponseData(self.number, min(at_ns, self.call.end_ns or at_ns), text)
+
+    def _ask(self) -> Frame:
+        """Give the request; the last one that is given counts."""
+        self._body = self.call.body
+        body = encode_json(self._body).encode()
+        return RequestBody(exchange=self.number, data=body, size_bytes=len(body))
 
     def end(self, at_ns: int, kind: EndKind, message: str = "") -> Frame:
         """End the exchange."""

@@ -21,7 +21,7 @@ from telemetry.frames.records import Acks
 from telemetry.observing.socket_calls import SocketCalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from telemetry.frames.frame import Frame
     from telemetry.observing.exchange import Exchange
@@ -152,16 +152,25 @@ class FrameSource:
         calls = SocketCalls(begin, open_session, lambda: next(self._call_numbers))
         self._sockets[begin.exchange] = _Socket(calls)
 
+    def end_due(self, now_ns: int) -> None:
+        """End the calls of WebSockets that wait for nothing any more."""
+        for socket in self._sockets.values():
+            self._record_calls(socket, socket.calls.end_due(now_ns))
+
     def _feed_socket(self, socket: _Socket, frame: Frame) -> None:
-        for own in socket.calls.feed(frame):
-            exchange = self._observer.feed(own)
-            if exchange is not None:
-                socket.note_recorded(own.exchange)
-                self._record(exchange, Receipt(socket.settled, own.exchange))
+        self._record_calls(socket, socket.calls.feed(frame))
         socket.has_ended = type(frame) is End
         if type(frame) is SocketState:
             socket.wait_after(frame)
         socket.note_read()
+
+    def _record_calls(self, socket: _Socket, frames: Iterable[Frame]) -> None:
+        """Observe the frames of a connection's calls, and record those that end."""
+        for own in frames:
+            exchange = self._observer.feed(own)
+            if exchange is not None:
+                socket.note_recorded(own.exchange)
+                self._record(exchange, Receipt(socket.settled, own.exchange))
 
     def pop_acks(self) -> Acks:
         """Return what may be forgotten since the last call."""

@@ -27,6 +27,7 @@ from telemetry.spans.value_texts import ValueForm
 from telemetry.store.store import Store
 from tests.corpus.media_oracle import write_request
 from tests.corpus.planting import Member, Planted, find_images, plant_all, plant_in_turn
+from tests.corpus.realtime_recordings import load_realtime
 from tests.corpus.recordings import (
     NEEDS_RECORDINGS,
     load_all,
@@ -71,6 +72,7 @@ CONTENT = {
     "ollama.chat": ("messages", "tools"),
     "ollama.embed": ("input",),
     "ollama.generate": ("prompt",),
+    "realtime": ("input", "input_audio", "instructions", "tools"),
     "rerank": ("query", "documents", "texts"),
     "responses": ("input", "instructions", "tools"),
 }
@@ -104,7 +106,10 @@ ERRORS = {
 """Members of an answer that may quote anything, and are hidden with either side."""
 
 ECHOES = {"images": {"data"}, "rerank": {"results", "data", "*"}}
-"""Members of an answer that repeat the request; of Responses any may."""
+"""Members of an answer that repeat the request."""
+
+REPEATING = {"realtime", "responses"}
+"""APIs any member of whose answers may repeat the request, and whose streams repeat themselves."""
 
 WHOLE = ("HIDE_INPUTS", "HIDE_INPUT_MESSAGES", "HIDE_OUTPUTS", "HIDE_OUTPUT_MESSAGES")
 TEXTS = ("HIDE_INPUT_TEXT", "HIDE_OUTPUT_TEXT")
@@ -119,8 +124,9 @@ OLDER = {
     "chat.completions": load_chats,
     "completions": load_completions,
     "embeddings": load_embeddings,
+    "realtime": load_realtime,
 }
-"""APIs whose recordings are not among the cases of the newer ones."""
+"""APIs whose recordings are not among the cases of those that are called by ``POST``."""
 
 IMAGES = "HIDE_INPUT_IMAGES"
 """What this one hides depends on the exchange, and has a test of its own."""
@@ -278,7 +284,7 @@ def test_without_a_switch_every_member_is_seen(api: str) -> None:
     members = {member for one in planted_of(api) for member in one.words.values()}
     unseen = members - seen(api)
     assert len(members) > 2
-    if api == "responses":  # deltas, of which the end tells the whole
+    if api in REPEATING:  # deltas, of which the end tells the whole
         unseen = {member for member in unseen if member[0] == "asked"}
     assert unseen == UNSEEN.get(api, set())
 
@@ -291,7 +297,7 @@ def test_what_a_switch_hides_is_in_no_span(api: str, switch: str) -> None:
         assert seen(api, switch) <= seen(api)
         return
     assert {one for one in seen(api, switch) if not may_be_seen(switch, api, one)} == set()
-    if switch in (*WHOLE, *TEXTS) and api != "responses":
+    if switch in (*WHOLE, *TEXTS) and api not in REPEATING:
         side = "said" if "INPUT" in switch else "asked"
         others = {one for one in seen(api) if one[0] == side}
         others = {one for one in others if side == "asked" or ERRORS.isdisjoint(one[1:3])}
@@ -310,7 +316,7 @@ def test_hidden_images_are_in_no_span(api: str) -> None:
         assert left & images == set()
         gone = {planted.words[word] for word in shown - left - images}
         assert {one for one in gone if one[0] == "asked"} == set()
-        assert api == "responses" or {one for one in gone if one[1] not in may_go} == set()
+        assert api in REPEATING or {one for one in gone if one[1] not in may_go} == set()
     assert shows_images is (api in SHOW_IMAGES)
 
 

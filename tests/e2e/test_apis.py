@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from codec.apis.table import APIS
+from codec.apis.table import POSTED
 from tests.e2e.api_calls import CALLS, DOCUMENTS, PROMPT, QUESTION, RESULTS, SYSTEM, have_calls
 from tests.e2e.spantap import running_proxy
 from tests.e2e.test_browser import open_shown, take_picture
@@ -121,7 +121,7 @@ def test_every_kind_is_here() -> None:
     """With its name and its texts; no API of the table is without a page."""
     assert NAMES.keys() == TEXTS.keys() == CALLS.keys()
     called = {span_name for span_name, _ in NAMES.values()}
-    assert called | ELSEWHERE == {api.span_name for api in APIS}
+    assert called | ELSEWHERE == {api.span_name for api in POSTED}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from codec.apis.table import APIS, get_api
+from codec.apis.table import POSTED, get_api
 from codec.text.json_size import decoded_bytes
 from telemetry.observing.crash_counter import _ENTRY
 from telemetry.reading.stored_calls import open_calls
@@ -353,7 +353,7 @@ async def test_the_largest_bodies_that_are_decoded_keep_telemetry_within_its_mem
     tmp_path: Path,
 ) -> None:
     """Of each API, request and answer at once: nothing of them is left out, or stays held."""
-    assert COSTLY.keys() | {"gemini.stream", "code_assist.stream"} == {api.name for api in APIS}
+    assert COSTLY.keys() | {"gemini.stream", "code_assist.stream"} == {api.name for api in POSTED}
     made = {
         name: (fill(one.asked, one.unit), fill(one.answered, one.answer_unit))
         for name, one in COSTLY.items()

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from codec.apis.table import APIS, find_api
+from codec.apis.table import POSTED, find_api
 from proxy.demo import calls, chats, clients
 from proxy.demo.calls import CALL_COUNT, run_calls
 from proxy.demo.clients import CHAT_COMPLETIONS, ChatError, is_sdk_installed, open_client
@@ -90,7 +90,7 @@ async def test_every_kind_of_call_is_made(upstream: Noted) -> None:
     async for _ in run_calls(upstream.base_url, use_sdk=False):
         pass
     called = {api.span_name for path in upstream.paths if (api := find_api("POST", path))}
-    assert {api.span_name for api in APIS} - called == {
+    assert {api.span_name for api in POSTED} - called == {
         *("Generate", "GenerateContentStream", "Translation")
     }
 

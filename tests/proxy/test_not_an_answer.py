@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from codec.apis.table import APIS, get_api
+from codec.apis.table import POSTED, get_api
 from tests.corpus.oracle import parse_json
 from tests.proxy.api_endings import Ended, cut, request_of, tell
 from tests.proxy.chat_endings import ROWS
@@ -61,7 +61,7 @@ REQUESTS = _list_requests()
 
 def test_every_api_is_asked() -> None:
     """None is left out."""
-    assert {name.partition(",")[0] for name in REQUESTS} == {api.name for api in APIS}
+    assert {name.partition(",")[0] for name in REQUESTS} == {api.name for api in POSTED}
 
 
 async def _send(connection: Connection, said: _Said, framing: str) -> None:

@@ -83,6 +83,7 @@ from tests.telemetry.ranking_canaries import (
     TEI_ANSWERED,
     TEI_ASKED,
 )
+from tests.telemetry.realtime_canaries import REALTIME_ASKED, REALTIME_WORDS, stream_realtime
 from tests.telemetry.response_canaries import (
     RESPONSES_ANSWERED,
     RESPONSES_ASKED,
@@ -362,6 +363,10 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
             "endpoint": "audio.transcriptions",
         },
         {"audio", "oddtext"} | (TRANSCRIPTION_WORDS - OUTPUT_WORDS - {"part"}),
+    ),
+    "realtime": (
+        {"asked": body(REALTIME_ASKED), "data": stream_realtime(), "endpoint": "realtime"},
+        REALTIME_WORDS,
     ),
     "count of tokens": (
         {

@@ -6,5 +6,5 @@ response has the items of the Responses API, and mostly the same events under ot
 :mod:`~codec.apis.realtime.stream` reads it by the fold of that API. Sound is counted
 (:mod:`~codec.apis.realtime.sound`), and not kept.
 
-Doors: none yet. Until the table of APIs names it, its connections are relayed and not observed.
+Doors: ``route``, ``session``.
 """

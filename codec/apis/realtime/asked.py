@@ -2,8 +2,8 @@
 
 On the wire a client says at most "answer now". The session adds its settings, and the conversation
 so far as ``input``, so that the body has the shape of a request of the Responses API. Members that
-the session adds besides: ``session_id``, ``conversation_id``, and ``input_audio``, which says how
-much sound the client sent since the request before.
+the session adds besides: ``session_id``, and ``input_audio``, which says how much sound the client
+sent since the request before.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ class RealtimeRequest(ResponseRequest, frozen=True, gc=False):
     """A request for a response in a session."""
 
     content_members: ClassVar[frozenset[str]] = ResponseRequest.content_members | {"input_audio"}
-    context_members: ClassVar[frozenset[str]] = ResponseRequest.context_members | {
-        *("session_id", "conversation_id"),
-    }
+    context_members: ClassVar[frozenset[str]] = ResponseRequest.context_members | {"session_id"}
     names_answers: ClassVar[bool] = False
 
     @property
@@ -52,5 +50,5 @@ class RealtimeRequest(ResponseRequest, frozen=True, gc=False):
 
     @property
     def conversation_id(self) -> str | None:
-        """The conversation that the answer belongs to; ``None`` if it stands outside."""
-        return text_of(self.body.get("conversation_id"))
+        """Always ``None``: the session is the conversation, and the request has all of it."""
+        return None

@@ -66,6 +66,19 @@ class Conversation:
         self._held_bytes = 0
         self.is_partial = False
 
+    @property
+    def state(self) -> tuple[list[Any], bool]:
+        """The items, as JSON, for :meth:`restore`."""
+        return [[item.value, item.is_joined] for item in self._items.values()], self.is_partial
+
+    def restore(self, items: list[Any], is_partial: bool) -> None:  # noqa: FBT001 - from JSON
+        """Keep the items of a conversation's state."""
+        for value, is_joined in items:
+            self.put(value)
+            if is_joined:
+                self.join_one(value["id"])
+        self.is_partial = is_partial
+
     def hold(self, value: Any) -> int:
         """Make room for a value, and return its size; 0 if it does not fit."""
         size = size_bytes(value) + _ITEM_BYTES

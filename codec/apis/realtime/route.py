@@ -5,18 +5,23 @@ from __future__ import annotations
 from codec.apis.api import Api
 from codec.apis.realtime.asked import RealtimeRequest
 from codec.apis.realtime.stream import RealtimeStream
+from codec.apis.responses.route import QUOTED
 from codec.apis.responses.said import read_response
 
 __all__ = ("REALTIME",)
 
+_QUOTED = {"audio", "max_response_output_tokens", "modalities", "output_modalities", "voice"}
+
 REALTIME = Api(
     name="realtime",
     path_ends=("/realtime",),
+    sockets_only=True,
     operation="realtime_inference",
     span_name="Realtime",
+    quoted_members=QUOTED | _QUOTED,
     tool_lists=frozenset({"input", "output"}),
     asked=RealtimeRequest,
     open_stream=RealtimeStream,
     read_said=read_response,
 )
-"""A WebSocket only; the operation is OpenTelemetry's word for a response of a session."""
+"""The operation is OpenTelemetry's word for a response of a session."""

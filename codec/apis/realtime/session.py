@@ -4,9 +4,10 @@ A call is a response. The client asks for one by ``response.create``, or the ser
 itself because the user stopped speaking. The input is the whole conversation so far, as the server
 says what is in it, unless the request has an input itself. Sound stands there as its transcript.
 
-The transcript of what the user said comes late, mostly while the answer is under way. It is put
-into the body of that call, which is the same object until the call has ended, and the call's stream
-gets the event as well. A transcript that comes later is in the input of the calls after it.
+The transcript of what the user said comes late, mostly while the answer is under way, and sometimes
+after it. Then the call gets another body, and its stream the event as well. A call that has ended
+waits for transcripts for a while (:mod:`~codec.apis.realtime.transcripts`). Those that come later
+are in the input of the calls after it.
 
 A session that only transcribes or translates has no responses, and so no calls.
 """
@@ -24,10 +25,12 @@ from codec.apis.realtime.messages import MessageHead, decode_object, glimpse, re
 from codec.apis.realtime.settings import make_body, merge_settings, read_limits
 from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
 from codec.apis.realtime.stream import TRANSCRIBED, RealtimeStream
+from codec.apis.realtime.transcripts import AwaitedTranscripts
 from codec.apis.session import CallEnd, SessionCall
 from codec.media import count_sound
 from codec.members import object_of, string_of, text_of
 from codec.text.json_size import decoded_bytes
+from codec.text.jsontext import decode_json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +52,7 @@ _MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 _MAX_NAME_CHARS: Final = 256
 
 _ADDED: Final = frozenset({"conversation.item.added", "conversation.item.created"})
+_UNTRANSCRIBED: Final = "conversation.item.input_audio_transcription.failed"
 _BUSY: Final = "conversation_already_has_active_response"
 """The code of the error that refuses a request, also if it does not name the request."""
 _EXPIRED: Final = "session_expired"
@@ -80,14 +84,15 @@ class RealtimeSession:
 
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        state: the :attr:`state` of the session that it continues.
     """
 
     __slots__ = (
-        *("_conversation", "_creates", "_ended", "_held_bytes", "_lend", "_open"),
-        *("_limits", "_session_id", "_settings", "_sound_bytes"),
+        *("_awaited", "_conversation", "_creates", "_ended", "_held_bytes", "_lend", "_limits"),
+        *("_open", "_session_id", "_settings", "_sound_bytes", "_waiting"),
     )
 
-    def __init__(self, *, lend: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
         self._lend = lend
         self._conversation = Conversation()
         self._settings: JsonObject = {}
@@ -96,8 +101,29 @@ class RealtimeSession:
         self._creates: deque[_Create] = deque()
         self._open: dict[str, _Open] = {}  # by the id of the response
         self._ended: deque[str] = deque(maxlen=MAX_OPEN)
+        self._awaited = AwaitedTranscripts()
+        self._waiting: deque[_Open] = deque(maxlen=MAX_OPEN)  # ended, but for such a transcript
         self._sound_bytes: int | None = 0  # of the client, since the last response began
         self._limits: tuple[tuple[str, str], ...] = ()  # the last ones that were reported
+        if state:
+            self._restore(decode_json(state))
+
+    @property
+    def state(self) -> bytes | None:
+        """What a new session needs to continue (:attr:`codec.apis.session.Session.state`)."""
+        if self._open or self._creates or self._waiting:
+            return None
+        session = self._settings | {"id": self._session_id}
+        own = [[*self._ended], self._sound_bytes, self._limits]
+        kept = [session, self._conversation.state, self._awaited.until_ns, *own]
+        return encode_json(kept).encode()
+
+    def _restore(self, state: list[Any]) -> None:
+        session, conversation, self._awaited.until_ns, ended, self._sound_bytes, limits = state
+        self._conversation.restore(*conversation)
+        self._set(session)
+        self._ended.extend(ended)
+        self._limits = tuple((name, value) for name, value in limits)
 
     def feed(
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
@@ -112,7 +138,7 @@ class RealtimeSession:
         elif head.type.startswith("response."):
             return [*self._read_event(head, text if is_read else None, at_ns)]
         elif is_read:
-            return self._read_other(head.type, text)
+            return self._read_other(head.type, text, at_ns)
         elif head.type.startswith("conversation.item."):
             self._conversation.is_partial = True
         return ()
@@ -157,11 +183,12 @@ class RealtimeSession:
         self._count(sum(size for _, size in taken))
         return asked | {"input": [item for item, _ in taken]}
 
-    def _read_other(self, kind: str, text: bytes) -> Sequence[SessionCall]:
+    def _read_other(self, kind: str, text: bytes, at_ns: int) -> Sequence[SessionCall]:
         """Read an event of the server that is about the session or its conversation."""
         event, conversation = decode_object(text), self._conversation
         if kind in _ADDED:
             conversation.put(event.get("item"), event.get("previous_item_id"))
+            self._awaited.expect(object_of(event.get("item")), self._settings, at_ns)
         elif kind == "conversation.item.done":
             conversation.put(event.get("item"), is_new=False)
         elif kind == "conversation.item.deleted":
@@ -171,7 +198,10 @@ class RealtimeSession:
             item_id, place, end_ms = map(event.get, names)
             conversation.change_part(item_id, place, audio_end_ms=end_ms)
         elif kind == TRANSCRIBED and text_of(event.get("transcript")) is not None:
-            return self._transcribe(event, text)
+            return self._transcribe(event, text, at_ns)
+        elif kind == _UNTRANSCRIBED:
+            self._awaited.end(event.get("item_id"))
+            return self._end_waits(at_ns)
         elif kind in {"session.created", "session.updated"}:
             self._set(object_of(event.get("session")))
         elif kind == "rate_limits.updated":
@@ -187,21 +217,38 @@ class RealtimeSession:
             self._settings = {name: it for name, it in self._settings.items() if name == "model"}
             self._conversation.is_partial = True
 
-    def _transcribe(self, event: JsonObject, text: bytes) -> Sequence[SessionCall]:
+    def _end_waits(self, at_ns: int) -> Sequence[SessionCall]:
+        """Return the calls that do not wait any more."""
+        waits = (
+            (it, self._awaited.find_wait(it.call.body["input"], at_ns)) for it in self._waiting
+        )
+        ended = [opened for opened, until_ns in waits if not until_ns]
+        for opened in ended:
+            self._waiting.remove(opened)
+            opened.call.waits_until_ns = 0
+        return [opened.call for opened in ended]
+
+    def _transcribe(self, event: JsonObject, text: bytes, at_ns: int) -> Sequence[SessionCall]:
         """Give an item its transcript, also in the input of responses under way."""
         item_id = self._conversation.change_part(
             event.get("item_id"), event.get("content_index"), transcript=event["transcript"]
         )
-        if item_id is None:
+        value = self._conversation.get(item_id)
+        if item_id is None or value is None:
             return ()
-        value, changed = self._conversation.get(item_id), []
-        for opened in self._open.values():
-            given = opened.call.body["input"]
-            for at, item in enumerate(given):
-                if object_of(item).get("id") == item_id and value is not None:
-                    given[at] = value
+        self._awaited.end(item_id)
+        changed = []
+        for opened in (*self._open.values(), *self._waiting):
+            call = opened.call
+            names = [object_of(item).get("id") for item in call.body["input"]]
+            if item_id in names:
+                given = [*call.body["input"]]
+                given[names.index(item_id)] = value
+                call.body = call.body | {"input": given}
+                changed.append(call)
+                if call.end is None:
                     opened.stream.feed_message(text)
-                    changed.append(opened.call)
+        self._end_waits(at_ns)
         return changed
 
     def _read_event(
@@ -261,8 +308,8 @@ class RealtimeSession:
         body = make_body(self._settings, asked, items)
         conversation_id = msgspec.UNSET if response is None else response.conversation_id
         is_outside = asked.get("conversation") == "none" or conversation_id is None
-        named = {"session_id": self._session_id, "conversation_id": conversation_id}
-        body |= {name: text for name, text in named.items() if isinstance(text, str)}
+        if self._session_id is not None:
+            body["session_id"] = self._session_id
         if response is not None and not is_outside:
             if self._sound_bytes:
                 seconds = count_seconds(self._sound_bytes, find_rate(body, "input"))
@@ -292,6 +339,10 @@ class RealtimeSession:
         call = opened.call
         said = call.said = opened.stream.finish()
         call.end, call.end_ns = end, at_ns
+        if end is CallEnd.ANSWERED:
+            call.waits_until_ns = self._awaited.find_wait(call.body["input"], at_ns)
+            if call.waits_until_ns:
+                self._waiting.append(opened)
         if call.answer_id is not None:
             self._open.pop(call.answer_id, None)
             self._ended.append(call.answer_id)

@@ -119,6 +119,8 @@ class RealtimeStream(MessageStream):
         if kind == TRANSCRIBED:
             self._keep_transcript(members)
             return
+        if kind.startswith("conversation."):
+            return  # it is about the request
         if kind in _NAMES:
             members["type"] = _NAMES[kind]
         if isinstance(item := members.get("item"), dict):

@@ -9,9 +9,9 @@ from codec.apis.responses.asked import ResponseRequest
 from codec.apis.responses.said import read_response
 from codec.apis.responses.stream import ResponseStream
 
-__all__ = ("RESPONSES",)
+__all__ = ("QUOTED", "RESPONSES")
 
-_QUOTED = frozenset(
+QUOTED = frozenset(
     {
         *("background", "conversation", "frequency_penalty", "input", "instructions"),
         *("max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls"),
@@ -20,7 +20,7 @@ _QUOTED = frozenset(
         *("text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
     }
 )
-
+"""Members of a response in which it repeats its request."""
 
 RESPONSES = Api(
     name="responses",
@@ -29,7 +29,7 @@ RESPONSES = Api(
     span_name="Response",
     api_type="responses",
     shows_past_reasoning=True,
-    quoted_members=_QUOTED,
+    quoted_members=QUOTED,
     tool_lists=frozenset({"input", "output"}),
     asked=ResponseRequest,
     open_stream=ResponseStream,

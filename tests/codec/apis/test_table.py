@@ -17,10 +17,18 @@ from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
 from codec.apis.moderations.route import MODERATIONS
 from codec.apis.ollama.route import OLLAMA_CHAT, OLLAMA_EMBED, OLLAMA_GENERATE
+from codec.apis.realtime.route import REALTIME
 from codec.apis.rerank.route import RERANK
 from codec.apis.responses.route import RESPONSES
 from codec.apis.speech.route import SPEECH
-from codec.apis.table import APIS, OBSERVED, calls_model_unobserved, find_api, get_api
+from codec.apis.table import (
+    APIS,
+    OBSERVED,
+    calls_model_unobserved,
+    find_api,
+    find_session_api,
+    get_api,
+)
 from codec.apis.transcriptions.route import TRANSCRIPTIONS, TRANSLATIONS
 
 if TYPE_CHECKING:
@@ -251,12 +259,17 @@ def test_other_apis_that_call_models_are_known_by_the_end_of_the_path(
     assert calls_model_unobserved(target) is expected
 
 
+def find(api: Api, target: str) -> Api | None:
+    """The API of a call to this target, in the way in which this one is called."""
+    return find_session_api(target) if api.sockets_only else find_api("POST", target)
+
+
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
 def test_an_api_is_found_by_its_name_and_by_the_end_of_its_path(api: Api) -> None:
     """Whatever its place in the table: none hides another."""
     assert get_api(api.name) is api
     before = "/v1" if api.path_ends[0].startswith("/") else "/v1/models/m"
-    assert find_api("POST", before + api.path_ends[0]) is api
+    assert find(api, before + api.path_ends[0]) is api
     assert f"…{api.path_ends[0]}" in OBSERVED
 
 
@@ -267,7 +280,7 @@ def test_slashes_behind_a_path_change_nothing(api: Api, slashes: str) -> None:
     for end in api.path_ends:
         kind = "/v1/publishers/anthropic/models" if "Predict" in end else "/v1/models"
         before = "/v1" if end.startswith("/") else f"{kind}/m"
-        assert find_api("POST", f"{before}{end}{slashes}") is api
+        assert find(api, f"{before}{end}{slashes}") is api
         plain = api.decode_asked(b"{}", before + end)
         asked = api.decode_asked(b"{}", f"{before}{end}{slashes.partition('?')[0]}")
         assert (asked.model, asked.stream) == (plain.model, plain.stream)
@@ -308,9 +321,29 @@ def test_the_import_contracts_name_every_api() -> None:
     contracts = project["tool"]["importlinter"]["contracts"]
     [apart] = [one["modules"] for one in contracts if one["type"] == "independence"]
     hidden = [one["protected_modules"] for one in contracts if one["type"] == "protected"]
-    assert folders - modules == {"codec.apis.realtime"}  # its calls are no spans yet
+    assert folders <= modules
     assert set(apart) == modules | folders
     assert modules | folders in map(set, hidden)
+
+
+@pytest.mark.parametrize(
+    ("target", "api"),
+    [
+        ("/v1/realtime?model=gpt-realtime", REALTIME),
+        ("/openai/realtime?api-version=1&deployment=d", REALTIME),
+        ("/openai/v1/realtime/", REALTIME),
+        ("/v1/responses", RESPONSES),
+        ("/v1/realtime/translations", None),
+        ("/v1/realtime/calls", None),
+        ("/v1/chat/completions", None),
+    ],
+)
+def test_the_api_of_a_websocket_is_known_by_the_end_of_its_path(
+    target: str, api: Api | None
+) -> None:
+    """A ``POST`` to Realtime's begins a session elsewhere, by WebRTC."""
+    assert find_session_api(target) is api
+    assert find_api("POST", target) is not REALTIME
 
 
 def test_a_count_of_tokens_is_no_message() -> None:

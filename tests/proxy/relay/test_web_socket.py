@@ -82,7 +82,7 @@ async def echoing(**settings: Any) -> AsyncIterator[tuple[Any, str, RunningProxy
         serve(echo, "127.0.0.1", 0, max_size=None) as server,
         running_proxy("http://127.0.0.1:{1}".format(*_address(server)), **settings) as running,
     ):
-        yield server, "ws://{}:{}/v1/realtime".format(*running.address), running
+        yield server, "ws://{}:{}/v1/live".format(*running.address), running
 
 
 def _address(server: Any) -> Address:

@@ -78,7 +78,7 @@ def read(*results: tuple[str, bool]) -> str | None:
 
 
 MODELS_SPEAK = {
-    *("chat.completions", "completions", "responses", "messages"),
+    *("chat.completions", "completions", "responses", "messages", "realtime"),
     *("gemini.generate", "gemini.stream", "ollama.chat", "ollama.generate"),
     *("code_assist.generate", "code_assist.stream"),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.realtime.session import RealtimeSession
 from codec.parts import Media, Text
@@ -60,7 +60,14 @@ def say(call: SessionCall) -> str:
 
 @dataclass
 class Talk:
-    """Feeds a session, and collects the calls that ended."""
+    """Feeds a session, and collects the calls that ended.
+
+    Attributes:
+        continues: after each message after which it can be, the session is replaced by one that
+            continues from its state.
+    """
+
+    continues: ClassVar[bool] = False
 
     session: RealtimeSession = field(default_factory=RealtimeSession)
     now_ns: int = 0
@@ -75,6 +82,8 @@ class Talk:
         ):
             if call.end is not None:
                 self.ended.append(call)
+        if self.continues and (state := self.session.state) is not None:
+            self.session = RealtimeSession(state=state)
         return self.now_ns
 
     def ask(self, kind: str, **members: Any) -> int:

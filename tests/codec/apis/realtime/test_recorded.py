@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from codec.apis.realtime.route import REALTIME
-from codec.apis.realtime.session import RealtimeSession
 from codec.apis.session import CallEnd
 from codec.parts import ToolCall, ToolResult
 from codec.said import Ending
 from codec.text.jsontext import decode_json, encode_json
 from tests.codec.apis.realtime.talk import say, words
-from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS, read_lines
+from tests.corpus.realtime_recordings import Messages, load_sessions, replay
+from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
 
 if TYPE_CHECKING:
     from codec.apis.session import SessionCall
@@ -45,21 +45,13 @@ class Expected:
 
 
 @cache
-def sessions() -> dict[str, list[tuple[bool, dict[str, Any]]]]:
-    """The messages of each connection; one recording has two, one after the other."""
-    found: dict[str, list[tuple[bool, dict[str, Any]]]] = {}
+def sessions() -> dict[str, Messages]:
+    """The messages of each connection."""
     assert FOLDER is not None
-    for line in read_lines(FOLDER, "realtime"):
-        count = 0
-        for text in line["response"]["body"].splitlines():
-            message = decode_json(text)
-            count += message["data"]["type"] == "session.created"
-            name = f"{line['id'].rsplit('__', 1)[-1]}/{count}"
-            found.setdefault(name, []).append((message["from"] == "client", message["data"]))
-    return found
+    return load_sessions(FOLDER)
 
 
-def session_at(number: int) -> list[tuple[bool, dict[str, Any]]]:
+def session_at(number: int) -> Messages:
     """The messages of one connection."""
     assert len(sessions()) == COUNT
     return [*sessions().values()][number]
@@ -71,7 +63,7 @@ def text_of(item: dict[str, Any]) -> str:
     return "".join([*parts, item.get("arguments", ""), item.get("output", "")])
 
 
-def expect(messages: list[tuple[bool, dict[str, Any]]]) -> list[Expected]:
+def expect(messages: Messages) -> list[Expected]:
     """Fold a session by hand."""
     items: dict[str, dict[str, Any]] = {}
     opened: dict[str, Expected] = {}
@@ -100,23 +92,6 @@ def expect(messages: list[tuple[bool, dict[str, Any]]]) -> list[Expected]:
     return [*opened.values()]
 
 
-def replay(
-    messages: list[tuple[bool, dict[str, Any]]],
-) -> tuple[list[SessionCall], dict[int, list[bytes]]]:
-    """Feed a session; return its calls, and the server's messages that are about each."""
-    session = RealtimeSession()
-    calls: dict[int, SessionCall] = {}
-    about: dict[int, list[bytes]] = {}
-    for at, (from_client, event) in enumerate(messages):
-        text = encode_json(event).encode()
-        for call in session.feed(text, from_client=from_client, at_ns=at + 1):
-            calls[id(call)] = call
-            about.setdefault(id(call), []).append(text)
-    for call in session.close(len(messages) + 1):
-        calls[id(call)] = call
-    return [*calls.values()], about
-
-
 def read_input(call: SessionCall) -> list[str]:
     """What the messages of a request say, without the instructions."""
     messages = [*REALTIME.ask(call.body, "").read_messages()]
@@ -132,11 +107,12 @@ def read_input(call: SessionCall) -> list[str]:
     return texts
 
 
+@pytest.mark.parametrize("continues", [False, True], ids=["whole", "continued"])
 @pytest.mark.parametrize("number", range(COUNT))
-def test_a_recorded_session_gives_the_calls_that_are_in_it(number: int) -> None:
+def test_a_recorded_session_gives_the_calls_that_are_in_it(number: int, *, continues: bool) -> None:
     """Input, answer, counts and ends are those of the second fold."""
     expected = expect(session_at(number))
-    calls, _ = replay(session_at(number))
+    calls, _ = replay(session_at(number), continues=continues)
     assert len(calls) == len(expected) > 0
     known: set[str] = set()
     for call, each in zip(calls, expected, strict=True):

@@ -8,7 +8,7 @@ removed or truncated, or G.711. These are built from OpenAI's reference of the e
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from codec.apis.realtime.conversation import MAX_SESSION_BYTES, Conversation
 from codec.apis.realtime.route import REALTIME
 from codec.apis.realtime.session import MAX_OPEN, MAX_WAITING, RealtimeSession
+from codec.apis.realtime.transcripts import WAIT_NS
 from codec.apis.session import CallEnd
 from codec.parts import ToolCall
 from codec.said import Ending, Stop
@@ -24,8 +25,19 @@ from codec.text.jsontext import decode_json, encode_json
 from tests.codec.apis.realtime.talk import USAGE, Talk, say, spoken, user, words
 from tests.codec.test_error_objects import json_values
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 SOUND = base64.b64encode(b"\0" * 4_800).decode()
 TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
+
+
+@pytest.fixture(autouse=True, scope="module", params=[False, True], ids=["whole", "continued"])
+def _sessions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each session goes through, or is continued by another one wherever that is possible."""
+    Talk.continues = request.param
+    yield
+    Talk.continues = False
 
 
 def asked(call: Any) -> list[tuple[str | None, str]]:
@@ -54,7 +66,7 @@ class TestOneResponse:
         assert call.body == {
             "model": "m-1", "instructions": "Be short.", "tools": tools, "voice": "ash",
             "output_modalities": ["audio"], "metadata": {"topic": "a"},
-            "input": [user("u1", "Hi")], "session_id": "sess-1", "conversation_id": "conv-1",
+            "input": [user("u1", "Hi")], "session_id": "sess-1",
         }  # fmt: skip
         assert (call.start_ns, call.first_ns, call.content_ns, call.end_ns) == (
             at, begun, said, talk.now_ns,
@@ -64,13 +76,13 @@ class TestOneResponse:
         assert say(call) == "Hello"
 
     def test_the_request_is_read_as_others_are(self) -> None:
-        """The model, the instructions, options by their common names, and both ids."""
+        """The model, the instructions, options by their common names, and the session's id."""
         talk = Talk()
         talk.begin(instructions="Be short.", max_output_tokens=9, modalities=["text"])
         talk.create()
         request = REALTIME.ask(talk.answer("r1", "Hi").body, "/v1/realtime")
         assert (request.model, request.stream, request.fault) == ("m-1", True, None)
-        assert (request.session_id, request.conversation_id) == ("sess-1", "conv-1")
+        assert (request.session_id, request.conversation_id) == ("sess-1", None)
         assert request.options["max_tokens"] == 9
         assert request.options["modalities"] == ["text"]
         assert words(request.read_messages()[0]) == "Be short."
@@ -267,6 +279,51 @@ class TestConversation:
         talk.event("conversation.item.done", item=user("u1"))
         assert asked(first) == [("user", "")]
         assert asked(talk.answer("r2", "Hm")) == [("user", "Hi"), ("assistant", "Hello")]
+
+    def test_a_call_that_has_ended_waits_for_its_transcripts(self) -> None:
+        """For some seconds, and it gets them with what they cost; an item may fail to get one."""
+        talk = Talk()
+        talk.begin(audio={"input": {"transcription": {"model": "t-1"}}})
+        talk.add(user("u1"))
+        talk.add(user("u2"))
+        talk.add(user("u3", "third"))
+        call = talk.answer("r1", "Hello")
+        assert (call.end, call.waits_until_ns) == (CallEnd.ANSWERED, WAIT_NS + talk.now_ns - 4)
+        assert talk.session.state is None
+        talk.event(TRANSCRIBED, item_id="u1", content_index=0, transcript="first")
+        assert asked(call) == [("user", "first"), ("user", ""), ("user", "third")]
+        assert call.waits_until_ns
+        failed = "conversation.item.input_audio_transcription.failed"
+        talk.event(failed, item_id="u2", content_index=0, error={"message": "No."})
+        assert talk.ended == [call] * 3
+        assert call.waits_until_ns == 0
+        assert talk.answer("r2", "Hm").waits_until_ns == 0
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"audio": {"input": {"transcription": None}}},
+            {"input_audio_transcription": None},
+            {},
+        ],
+    )
+    def test_a_session_without_transcripts_waits_for_none(self, settings: Any) -> None:
+        """Whether it has no such setting, or one that says so."""
+        talk = Talk()
+        talk.begin(**settings)
+        talk.add(user("u1"))
+        assert talk.answer("r1", "Hello").waits_until_ns == 0
+
+    def test_the_settings_of_the_beta_ask_for_transcripts_too(self) -> None:
+        """Under another name; what came too long ago is waited for no more."""
+        talk = Talk()
+        talk.begin(input_audio_transcription={"model": "t-1"})
+        talk.add(user("u1"))
+        talk.created("r1")
+        talk.now_ns += WAIT_NS
+        assert talk.end("r1").waits_until_ns == 0
+        talk.add(user("u2"))
+        assert talk.answer("r2", "Hello").waits_until_ns > talk.now_ns
 
     def test_items_are_in_the_order_of_the_server(self) -> None:
         """Each names the one before it; the first one has a word for that."""
