@@ -11,6 +11,8 @@ from codec.apis.code_assist.route import CODE_ASSIST
 from codec.apis.completions import COMPLETIONS
 from codec.apis.count_tokens.route import COUNT_TOKENS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.gemini.live.route import GEMINI_LIVE
+from codec.apis.gemini.live.session import LiveSession
 from codec.apis.gemini.route import GEMINI, GEMINI_COUNT, GEMINI_EMBED, GEMINI_STREAM
 from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
@@ -47,7 +49,8 @@ __all__ = (
 APIS: Final = (
     *(CHAT, COMPLETIONS, OLLAMA_EMBED, EMBEDDINGS, RESPONSES, COUNT_TOKENS, MESSAGES),
     *(GEMINI, GEMINI_STREAM, GEMINI_COUNT, GEMINI_EMBED, OLLAMA_CHAT, OLLAMA_GENERATE),
-    *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS, REALTIME),
+    *(RERANK, MODERATIONS, IMAGES, SPEECH, TRANSCRIPTIONS, TRANSLATIONS),
+    *(REALTIME, GEMINI_LIVE),
     *map(CODE_ASSIST.enclose, (GEMINI, GEMINI_STREAM, GEMINI_COUNT)),
 )
 """All APIs. If a path may end with the ends of two APIs, the longer end comes first."""
@@ -55,6 +58,7 @@ APIS: Final = (
 SESSIONS: Final[Mapping[str, OpenSession]] = {
     RESPONSES.name: ResponseSession,
     REALTIME.name: RealtimeSession,
+    GEMINI_LIVE.name: LiveSession,
 }
 """By the name of an API, how a WebSocket is read whose messages carry calls of it."""
 

@@ -25,6 +25,7 @@ from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from telemetry.spans.value_texts import ValueForm
 from telemetry.store.store import Store
+from tests.corpus.live_recordings import load_live
 from tests.corpus.media_oracle import write_request
 from tests.corpus.planting import Member, Planted, find_images, plant_all, plant_in_turn
 from tests.corpus.realtime_recordings import load_realtime
@@ -65,7 +66,9 @@ CONTENT = {
     "embeddings": ("input",),
     "gemini.embed": ("content", "requests"),
     "gemini.generate": ("contents", "systemInstruction", "tools"),
-    "gemini.stream": ("contents", "systemInstruction", "tools"),
+    **dict.fromkeys(
+        ("gemini.live", "gemini.stream"), ("contents", "systemInstruction", "tools", "input_audio")
+    ),
     "images": ("prompt", "image", "image[]", "images", "mask"),
     "messages": ("messages", "system", "tools"),
     "moderations": ("input",),
@@ -80,7 +83,9 @@ CONTENT = {
 
 TOOLS = {
     "chat.completions": ("tools", "tool_choice", "functions", "function_call"),
-    **dict.fromkeys((*ENCLOSED, "gemini.generate", "gemini.stream"), ("tools", "toolConfig")),
+    **dict.fromkeys(
+        (*ENCLOSED, "gemini.generate", "gemini.live", "gemini.stream"), ("tools", "toolConfig")
+    ),
     "messages": ("tools", "tool_choice", "mcp_servers", "context_management"),
 }
 """Members that hold tools, or name some, where these are not ``tools`` and ``tool_choice``."""
@@ -124,6 +129,7 @@ OLDER = {
     "chat.completions": load_chats,
     "completions": load_completions,
     "embeddings": load_embeddings,
+    "gemini.live": load_live,
     "realtime": load_realtime,
 }
 """APIs whose recordings are not among the cases of those that are called by ``POST``."""
@@ -157,6 +163,10 @@ UNSEEN: dict[str, set[Member]] = {
     },
     "embeddings": {("said", "data", "*", "embedding")},
     "images": {("said", "type")},
+    "gemini.live": {
+        ("said", "serverContent", "modelTurn", "role"),
+        ("said", "serverContent", "modelTurn", "parts", "*", "inlineData", "data"),
+    },
     "gemini.stream": {("said", "*", "error", "status")},
     "messages": {
         *(("said", "type"), ("said", "delta", "type")),
@@ -167,8 +177,8 @@ UNSEEN: dict[str, set[Member]] = {
     "responses": {("asked", "tools", "*", "authorization")},
 }
 """What no span shows: what kind of an event or an error it is, if that is no word; of two messages
-in one stream the first, of two languages likewise; sound; vectors in base64; credentials; the
-project of Code Assist, and the id that is in its envelope."""
+in one stream the first, of two languages likewise; a role that comes late; sound; vectors in
+base64; credentials; the project of Code Assist, and the id that is in its envelope."""
 
 
 def may_be_seen(switch: str, api: str, member: Member) -> bool:

@@ -36,7 +36,9 @@ from tests.telemetry.gemini_canaries import (
     GEMINI_EMBEDDING_WORDS,
     GEMINI_PATH,
     GEMINI_WORDS,
+    LIVE_ASKED,
     stream_gemini,
+    stream_live,
 )
 from tests.telemetry.media_canaries import (
     EDIT_ASKED,
@@ -279,6 +281,14 @@ SHAPES: dict[str, tuple[dict[str, Any], set[str]]] = {
         },
         GEMINI_WORDS | {"message"},
     ),
+    "live": (
+        {
+            "asked": body(LIVE_ASKED),
+            "data": stream_live(GEMINI_ANSWERED),
+            "endpoint": "gemini.live",
+        },
+        GEMINI_WORDS | {"heard", "text"} | (OUTPUT_WORDS - {"oddbody"}),
+    ),
     "code assist": (
         {
             "asked": body({"model": "m", "request": GEMINI_ASKED}),
@@ -422,7 +432,10 @@ def with_every_member(endpoint: str) -> tuple[dict[str, Any], set[str]]:
 SHAPES |= {f"every member, {endpoint}": with_every_member(endpoint) for endpoint in OWN}
 
 WORDS_OF_REQUESTS = (
-    MESSAGE_WORDS | ERROR_WORDS | RANKED_WORDS | {"prompt", "suffix", "embedded", "oddrequest"}
+    MESSAGE_WORDS
+    | ERROR_WORDS
+    | RANKED_WORDS
+    | {"prompt", "suffix", "embedded", "oddrequest", "heard"}
 )
 OF_REQUESTS = INPUT_WORDS | WORDS_OF_REQUESTS
 OF_ANSWERS = OUTPUT_WORDS | ERROR_WORDS | {"text", "oddtext"}

@@ -14,7 +14,9 @@ __all__ = (
     "GEMINI_EMBEDDING_WORDS",
     "GEMINI_PATH",
     "GEMINI_WORDS",
+    "LIVE_ASKED",
     "stream_gemini",
+    "stream_live",
 )
 
 GEMINI_PATH = "/v1beta/models/m-1:generateContent"
@@ -97,6 +99,17 @@ GEMINI_WORDS = {
 }
 
 
+LIVE_ASKED: dict[str, Any] = GEMINI_ASKED | {
+    "model": "models/m-1",
+    "contents": [
+        {"role": "user", "parts": [{"text": plant("heard"), "transcript": True}]},
+        *GEMINI_ASKED["contents"],
+    ],
+    "session_id": "s-1",
+    "input_audio": {"bytes": 9, "seconds": 0.1},
+}
+
+
 GEMINI_EMBEDDING = {
     "requests": [{"content": {"parts": [{"text": plant("embedded")}]}, "title": plant("title")}]
 }
@@ -107,3 +120,15 @@ GEMINI_EMBEDDING_WORDS = {"embedded", "title"}
 def stream_gemini(answer: dict[str, Any]) -> bytes:
     """The same answer as an array: one chunk with all of it, and one that says nothing."""
     return b"[" + body(answer) + b"\r\n,\r\n" + body({"modelVersion": "m-1"}) + b"]"
+
+
+def stream_live(answer: dict[str, Any]) -> bytes:
+    """The same answer as the messages of a turn, with a transcript before it."""
+    [candidate] = answer["candidates"]
+    said = {"modelTurn": candidate["content"], "groundingMetadata": candidate["groundingMetadata"]}
+    messages = (
+        {"serverContent": {"outputTranscription": {"text": plant("text")}}},
+        {"serverContent": said},
+        {"serverContent": {"turnComplete": True}, "usageMetadata": answer["usageMetadata"]},
+    )
+    return b"".join(b"data: " + body(message) + b"\n\n" for message in messages)

@@ -6,5 +6,5 @@ both. A stream goes through :mod:`~codec.apis.google_framing`, which finds the c
 array or plain JSON, to :mod:`~codec.apis.gemini.fold`, which joins them. Sessions of Live are read
 in :mod:`~codec.apis.gemini.live`.
 
-Doors: ``route``.
+Doors: ``live``, ``route``.
 """

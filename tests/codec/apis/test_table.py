@@ -12,6 +12,7 @@ import pytest
 from codec.apis.chat import CHAT
 from codec.apis.completions import COMPLETIONS
 from codec.apis.embeddings.route import EMBEDDINGS
+from codec.apis.gemini.live.route import GEMINI_LIVE
 from codec.apis.gemini.route import GEMINI, GEMINI_COUNT, GEMINI_EMBED, GEMINI_STREAM
 from codec.apis.images.route import IMAGES
 from codec.apis.messages.route import MESSAGES
@@ -24,6 +25,7 @@ from codec.apis.speech.route import SPEECH
 from codec.apis.table import (
     APIS,
     OBSERVED,
+    SESSIONS,
     calls_model_unobserved,
     find_api,
     find_session_api,
@@ -297,6 +299,31 @@ def test_the_model_is_the_bodys_else_the_deployment_of_azures_path(api: Api) -> 
     assert api.decode_asked(b"{}", path).model == "my gpt"
     assert api.decode_asked(b'{"model": "m"}', path).model == "m"
     assert api.decode_asked(b"{}", f"/v1{api.path_ends[0]}").model is None
+
+
+GOOGLE = "/ws/google.ai.generativelanguage.v1beta.GenerativeService"
+
+
+@pytest.mark.parametrize(
+    ("target", "is_one"),
+    [
+        (f"{GOOGLE}.BidiGenerateContent?key=k", True),
+        (f"{GOOGLE}.BidiGenerateContentConstrained", True),
+        ("//ws/google.cloud.aiplatform.v1beta1.LlmBidiService/BidiGenerateContent", True),
+        (f"{GOOGLE}.BidiGenerateMusic", False),
+        ("/ws/XBidiGenerateContent", False),
+        ("/ws/x?next=/BidiGenerateContent", False),
+    ],
+)
+def test_live_is_known_by_the_method_at_the_end_of_the_path(target: str, *, is_one: bool) -> None:
+    """In Google's own API, with a token of one session, and in Vertex AI; never by ``POST``."""
+    assert find_session_api(target) is (GEMINI_LIVE if is_one else None)
+    assert find_api("POST", target) is None
+
+
+def test_what_comes_only_over_websockets_has_a_session() -> None:
+    """Else nobody would read it."""
+    assert {api.name for api in APIS if api.sockets_only} < SESSIONS.keys()
 
 
 def test_of_an_api_that_nobody_knows_nothing_is_guessed() -> None:

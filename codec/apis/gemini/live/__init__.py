@@ -5,5 +5,5 @@ sides; :mod:`~codec.apis.gemini.live.history` keeps the conversation. Each messa
 what a chunk of streamed content says, so that :mod:`~codec.apis.gemini.live.stream` reads it by the
 fold of these. Sound is counted (:mod:`~codec.apis.gemini.live.sound`), and not kept.
 
-Doors: none yet. Until the table of APIs names it, its connections are relayed and not observed.
+Doors: ``route``, ``session``.
 """

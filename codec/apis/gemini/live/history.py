@@ -6,7 +6,7 @@ If they do not fit, the oldest ones are forgotten first (R5).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from codec.budget import size_bytes
 
@@ -59,6 +59,22 @@ class History:
         self._mark = 0  # the place of the answer of the open turn, likewise
         self._spoken: _Kept | None = None  # what the user is saying
         self.is_partial = False
+
+    @property
+    def state(self) -> list[Any]:
+        """What a new history needs to continue between two turns."""
+        values = [kept.value for kept in self._contents]
+        spoken = next((at for at, it in enumerate(self._contents) if it is self._spoken), None)
+        return [values, max(0, self._joined - self._dropped), spoken, self.is_partial]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take the contents of a history's state."""
+        contents, self._joined, spoken, is_partial = state
+        for content in contents:
+            self.add(content)
+        if spoken is not None and spoken >= self._dropped:
+            self._spoken = self._contents[spoken - self._dropped]
+        self.is_partial |= is_partial
 
     def hold(self, value: JsonObject) -> bool:
         """Make room for a value that is kept for ever, or return false."""

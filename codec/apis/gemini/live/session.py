@@ -24,7 +24,7 @@ from codec.apis.gemini.names import both, member_of, some_of
 from codec.apis.session import CallEnd, SessionCall
 from codec.members import list_of, object_of, text_of
 from codec.text.json_size import decoded_bytes
-from codec.text.jsontext import decode_json
+from codec.text.jsontext import decode_json, encode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -61,6 +61,7 @@ class LiveSession:
 
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        state: the :attr:`state` of the session that it continues.
     """
 
     __slots__ = (
@@ -68,7 +69,7 @@ class LiveSession:
         "_sound",
     )
 
-    def __init__(self, *, lend: Callable[[int], bool] | None = None) -> None:
+    def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
         self._lend = lend
         self._history = History()
         self._setup: JsonObject = {}
@@ -77,6 +78,24 @@ class LiveSession:
         self._asked_ns: deque[int] = deque(maxlen=MAX_WAITING)  # when the client asked
         self._open: _Open | None = None
         self._sound = SoundCount(INPUT_RATE)  # since the last turn began
+        if state:
+            self._restore(decode_json(state))
+
+    @property
+    def state(self) -> bytes | None:
+        """What a new session needs to continue (:attr:`codec.apis.session.Session.state`)."""
+        if self._open is not None or self._asked_ns:
+            return None
+        setup = None if self._misses_setup else self._setup
+        sound = [self._sound.size_bytes, self._sound.seconds, self._sound.is_known]
+        return encode_json([setup, self._session_id, sound, self._history.state]).encode()
+
+    def _restore(self, state: list[Any]) -> None:
+        setup, self._session_id, sound, history = state
+        if setup is not None:
+            self._keep_setup(setup)
+        self._sound = SoundCount(INPUT_RATE, *sound)
+        self._history.restore(history)
 
     def feed(
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
@@ -141,9 +160,12 @@ class LiveSession:
         """
         resumed = object_of(member_of(setup, "sessionResumption"))
         self._history.is_partial |= bool(resumed.get("handle"))
-        kept = {name: value for name, value in setup.items() if name not in _RESUMPTION}
-        if self._misses_setup and self._history.hold(kept):
-            self._setup, self._misses_setup = kept, False
+        if self._misses_setup:
+            self._keep_setup({name: it for name, it in setup.items() if name not in _RESUMPTION})
+
+    def _keep_setup(self, setup: JsonObject) -> None:
+        if self._history.hold(setup):
+            self._setup, self._misses_setup = setup, False
 
     def _hear(self, given: JsonObject) -> None:
         """Read what the user says: count sound, and keep text."""
