@@ -27,6 +27,9 @@ RESPONSE_BODY: Final = "spantap.response.body"
 """The answer as the client received it, where ``output.value`` is a text of it."""
 
 
+WEBSOCKET: Final = "websocket"
+"""``network.protocol.name`` of a call over a WebSocket; other calls have none."""
+
 LINK_RELATION: Final = "spantap.link"
 """On a span link: how the span continues the one that it links to."""
 

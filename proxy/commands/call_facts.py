@@ -41,7 +41,9 @@ def call_fact_lines(call: RecordedCall, zone: tzinfo | None) -> Iterator[Line]:
     upstream = metadata.get(MetadataMember.UPSTREAM)
     address = span.attributes.get("server.address")
     if upstream or address:
-        yield fact_line("upstream", " at ".join(str(part) for part in (upstream, address) if part))
+        words = " at ".join(str(part) for part in (upstream, address) if part)
+        over = ", over a WebSocket" if call.is_over_websocket else ""
+        yield fact_line("upstream", f"{words}{over}")
     if call.request_id:
         yield fact_line("request id", call.request_id)
     if tokens := ", ".join(_tokens(call)) or ("none reported" if is_a_call else ""):

@@ -217,6 +217,8 @@ def _list(
     if still_open.count > len(still_open.calls):
         older = still_open.count - len(still_open.calls)
         tell(f"{older} older calls are open, too.")
+    if count := still_open.web_sockets:
+        tell("1 WebSocket is open." if count == 1 else f"{count:,} WebSockets are open.")
     if options.follow:
         _follow(reader, max(seen, listing.last_seq), listing, wait)
     elif is_cut and options.limit is None:

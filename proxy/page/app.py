@@ -73,11 +73,12 @@ def build_app(settings: PageSettings, reads: Reads, check: TokenCheck) -> web.Ap
 
 
 def _find_live_state(news: Live) -> LiveState:
-    proxy = news.proxy
+    proxy, numbers = news.proxy, news.numbers
     return LiveState(
         live=news.is_live,
         live_text=news.shows_text,
-        lost=news.dropped,
+        lost=None if numbers is None else numbers.dropped,
+        websockets=None if numbers is None else numbers.web_sockets,
         proxy_url=proxy.url or None,
         asks_for_key=proxy.asks_for_key,
     )

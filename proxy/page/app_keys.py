@@ -23,6 +23,7 @@ class LiveState(NamedTuple):
         live: a proxy sends news of open calls.
         live_text: it sends texts too, as they come.
         lost: how many spans were given up or lost since the proxy began; ``None`` if not known.
+        websockets: how many are open, observed or not; ``None`` if not known.
         proxy_url: where clients reach the proxy, without a final slash; ``None`` if not known.
         asks_for_key: the proxy accepts calls only with one of its inbound keys.
     """
@@ -30,12 +31,13 @@ class LiveState(NamedTuple):
     live: bool
     live_text: bool
     lost: int | None
+    websockets: int | None
     proxy_url: str | None
     asks_for_key: bool
 
 
 NOT_LIVE: Final = LiveState(
-    live=False, live_text=False, lost=None, proxy_url=None, asks_for_key=False
+    live=False, live_text=False, lost=None, websockets=None, proxy_url=None, asks_for_key=False
 )
 
 

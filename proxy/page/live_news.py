@@ -18,10 +18,10 @@ from proxy.page.news_channel import NewsChannel, find_news
 from proxy.reading.record import build_open_record, build_summary_record, format_time
 from telemetry.news.messages import (
     MAX_ASKED_TEXTS,
-    Dropped,
     Ended,
     Hello,
     Lost,
+    Numbers,
     Opened,
     Progress,
     ProxyPlace,
@@ -63,7 +63,7 @@ class Live:
         self._open: dict[str, Opened] = {}  # by span id
         self._hello: Hello | None = None
         self._seq = 0
-        self._dropped = 0
+        self._numbers = Numbers()
 
     @property
     def is_live(self) -> bool:
@@ -76,9 +76,9 @@ class Live:
         return self.is_live and self._hello is not None and self._hello.live_text
 
     @property
-    def dropped(self) -> int | None:
-        """How many spans were given up or lost since the proxy began; ``None`` if not known."""
-        return self._dropped if self.is_live and self._hello is not None else None
+    def numbers(self) -> Numbers | None:
+        """Numbers of the whole proxy; ``None`` if they are not known."""
+        return self._numbers if self.is_live and self._hello is not None else None
 
     @property
     def proxy(self) -> ProxyPlace:
@@ -182,19 +182,25 @@ class Live:
                 changed = (None,) if news.conversations is None else news.conversations
                 for number in changed:
                     self._send_all("conversation", {"number": number})
-            case Dropped():
-                self._dropped = news.count
-                self._send_all("dropped", {"count": news.count})
+            case Numbers():
+                self._take_numbers(news)
             case Lost():
                 self._send_all("lost", {"count": news.count})
                 self._want(frozenset(text for one in self._browsers for text in one.texts))
             case Hello():
-                self._hello, self._seq, self._dropped = news, news.seq, news.dropped
+                self._hello, self._seq, self._numbers = news, news.seq, news.numbers
                 self._open = {opened.call.span_id: opened for opened in news.open}
                 hello = self._encode_hello()
                 for browser in self._browsers:
                     browser.begin(hello)
                     self.send_newest(browser)
+
+    def _take_numbers(self, numbers: Numbers) -> None:
+        before, self._numbers = self._numbers, numbers
+        if numbers.dropped != before.dropped:
+            self._send_all("dropped", {"count": numbers.dropped})
+        if numbers.web_sockets != before.web_sockets:
+            self._send_all("websockets", {"count": numbers.web_sockets})
 
     def _follow(self, progress: Progress) -> None:
         """Send how far a call is, and note it for browsers that come later."""

@@ -30,10 +30,12 @@ class OpenCalls(msgspec.Struct, frozen=True, kw_only=True, tag="open_calls"):
     Attributes:
         calls: the calls that began last, the oldest of them first.
         count: how many calls are open.
+        web_sockets: how many WebSockets are open, observed or not.
     """
 
     calls: tuple[OpenCall, ...] = ()
     count: int = 0
+    web_sockets: int = 0
 
 
 NO_CALLS: Final = OpenCalls()

@@ -35,9 +35,9 @@ from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.errors import TelemetryError
 from telemetry.export.otel_environment import find_reason_for_no_spans
 from telemetry.frames.spool import measure_spool, spool_folder
-from telemetry.metrics.instruments import SPANS_DROPPED, SPOOL_SIZE
+from telemetry.metrics.instruments import SPANS_DROPPED, SPOOL_SIZE, WEBSOCKETS_OPEN
 from telemetry.metrics.snapshot import merge
-from telemetry.news.messages import ProxyPlace
+from telemetry.news.messages import Numbers, ProxyPlace
 from telemetry.observing.encryption import Cipher
 from telemetry.pipeline import Pipeline
 from telemetry.store.rows import Retention
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from proxy.processes.control import Control
     from proxy.processes.messages import Start
+    from telemetry.metrics.instruments import Instrument
     from telemetry.metrics.registry import Reading
     from telemetry.metrics.snapshot import Snapshot
     from telemetry.news.reporter import Reporter
@@ -118,7 +119,7 @@ def main() -> int:
 
     def keep_others(own: Snapshot) -> None:
         unobserved.keep(orders.others)
-        reporter.dropped = _count_dropped(orders.add_others(own))
+        reporter.numbers = _read_numbers(orders.add_others(own))
 
     ending = threading.Event()
     reporting = _start_thread("spantap-report", _report, control, pipeline, keep_others, ending)
@@ -143,9 +144,16 @@ def _start_thread(name: str, work: Callable[..., None], *arguments: object) -> t
     return thread
 
 
-def _count_dropped(numbers: Snapshot) -> int:
-    """Count the spans that were given up or lost, for any reason."""
-    return int(sum(one.value for one in numbers.numbers.get(SPANS_DROPPED.name, ())))
+def _read_numbers(snapshot: Snapshot) -> Numbers:
+    """Read what watchers are told of the whole proxy."""
+    return Numbers(
+        dropped=_sum_up(snapshot, SPANS_DROPPED), web_sockets=_sum_up(snapshot, WEBSOCKETS_OPEN)
+    )
+
+
+def _sum_up(snapshot: Snapshot, instrument: Instrument) -> int:
+    """Sum up all series of a counter or a gauge of whole numbers."""
+    return int(sum(one.value for one in snapshot.numbers.get(instrument.name, ())))
 
 
 def _open_news_server(path: str, reporter: Reporter, intake: FrameIntake) -> NewsServer | None:
@@ -218,14 +226,21 @@ def _describe(
     return tuple(notes)
 
 
-def _tell_open(intake: FrameIntake) -> OpenCalls:
-    """List the open calls, as many as fit an answer; none if that fails."""
+def _tell_open(intake: FrameIntake, others: Snapshot | None) -> OpenCalls:
+    """List the open calls, as many as fit an answer; none if that fails.
+
+    `others` are the numbers of workers.
+    """
     try:
         calls = intake.tell_open()
     except Exception as error:  # noqa: BLE001 - the thread must go on reading orders
         _log.debug("open calls cannot be listed: %s", type(error).__name__)
         return NO_CALLS
-    return OpenCalls(calls=tuple(calls[-MAX_OPEN_CALLS:]), count=len(calls))
+    return OpenCalls(
+        calls=tuple(calls[-MAX_OPEN_CALLS:]),
+        count=len(calls),
+        web_sockets=0 if others is None else _sum_up(others, WEBSOCKETS_OPEN),
+    )
 
 
 class _Orders:
@@ -256,7 +271,7 @@ class _Orders:
             if isinstance(message, Counters):
                 self.others = message.snapshot
             elif isinstance(message, AskOpen):
-                self._control.send(_tell_open(intake))
+                self._control.send(_tell_open(intake, self.others))
             elif isinstance(message, DeleteSpans | CompactStore):
                 taker.take(message)
             elif isinstance(message, Finish):

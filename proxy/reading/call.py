@@ -15,6 +15,7 @@ from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_OPERATION_NAME,
     GEN_AI_REQUEST_STREAM,
 )
+from opentelemetry.semconv.attributes.network_attributes import NETWORK_PROTOCOL_NAME
 
 from codec.members import list_of, object_of, string_of
 from codec.verdicts import Verdict
@@ -34,7 +35,7 @@ from proxy.reading.flat_messages import (
 )
 from proxy.reading.pictures import add_pictures, find_common_reason, group_pictures
 from telemetry.reading.limits import read_limits
-from telemetry.semconv import MetadataMember
+from telemetry.semconv import WEBSOCKET, MetadataMember
 from telemetry.spans.otlp.decoding import DecodedSpan, decode_spans
 from telemetry.store.checksum import DAMAGED_WORDS
 
@@ -98,6 +99,11 @@ class RecordedCall:
         """The cost of the call, in US dollars."""
         cost = self.span.attributes.get(SpanAttributes.LLM_COST_TOTAL)
         return cost if isinstance(cost, float) else None
+
+    @property
+    def is_over_websocket(self) -> bool:
+        """Whether it came over a WebSocket, and not as a request."""
+        return self.text(NETWORK_PROTOCOL_NAME) == WEBSOCKET
 
     @property
     def requested_streaming(self) -> bool:

@@ -87,7 +87,8 @@ class Begin(msgspec.Struct, frozen=True, kw_only=True, gc=False, tag="begin", ar
             name in lower case, a colon and its value.
         launch: the label of the launch that it belongs to (:mod:`telemetry.launch_labels`); empty
             if there is none.
-        is_socket: it is the handshake of a WebSocket; ``socket_data`` follows an answer 101.
+        is_socket: it is the handshake of a WebSocket, and ``socket_data`` follows an answer 101; or
+            it is one of the calls on it (:mod:`telemetry.observing.socket_calls`).
     """
 
     exchange: int

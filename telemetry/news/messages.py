@@ -81,6 +81,18 @@ class ProxyPlace(msgspec.Struct, frozen=True, kw_only=True):
     asks_for_key: bool = False
 
 
+class Numbers(msgspec.Struct, frozen=True, kw_only=True, tag="numbers"):
+    """Numbers of the whole proxy; sent when one has changed.
+
+    Attributes:
+        dropped: spans that were given up or lost since the proxy began.
+        web_sockets: how many WebSockets are open, observed or not.
+    """
+
+    dropped: int = 0
+    web_sockets: int = 0
+
+
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
     """What there is when somebody begins to watch.
 
@@ -88,13 +100,13 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
         seq: no span in the store has a greater number.
         live_text: whether texts are sent to a watcher that asks for them.
         open: the calls that are under way; if there are too many, those that began last.
-        dropped: spans that were given up or lost since the proxy began.
+        numbers: of the whole proxy.
         proxy: where clients reach the proxy.
     """
 
     seq: int
     live_text: bool
-    dropped: int = 0
+    numbers: Numbers = Numbers()
     proxy: ProxyPlace = ProxyPlace()
     open: tuple[Opened, ...] = ()
 
@@ -167,19 +179,13 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True, tag="recorded"):
     conversations: tuple[int, ...] | None = ()
 
 
-class Dropped(msgspec.Struct, frozen=True, kw_only=True, tag="dropped"):
-    """Spans were given up or lost: how many since the proxy began, more than in the last news."""
-
-    count: int
-
-
 class Lost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
     """The number of news that did not reach the watcher, because it reads too slowly."""
 
     count: int
 
 
-News = Hello | Refused | Opened | Progress | Said | Ended | Recorded | Dropped | Lost
+News = Hello | Refused | Opened | Progress | Said | Ended | Recorded | Numbers | Lost
 
 _encoder = msgspec.json.Encoder()
 _news_decoder: msgspec.json.Decoder[News] = msgspec.json.Decoder(News)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from telemetry.news.messages import (
     MAX_HELLO_CALLS,
-    Dropped,
     Ended,
     EndedCall,
     Hello,
+    Numbers,
     Opened,
     Progress,
     ProxyPlace,
@@ -107,7 +107,7 @@ class Reporter:
 
     Attributes:
         deliver: is called when there is something in the feeds.
-        dropped: spans that were given up or lost, as last counted; any thread may set it.
+        numbers: of the whole proxy, as last counted; any thread may set them.
         proxy: where clients reach the proxy.
     """
 
@@ -128,7 +128,7 @@ class Reporter:
         self._reported: dict[str, _ReportedCall] = {}  # by span id
         self._looks = 0
         self._rows = 0  # since the last look, see MAX_ROWS
-        self.dropped = self._reported_dropped = 0
+        self.numbers = self._reported_numbers = Numbers()
         self.proxy = ProxyPlace()
 
     def join(self, feed: Feed) -> None:
@@ -143,7 +143,7 @@ class Reporter:
         hello = Hello(
             seq=self._last_seq(),
             live_text=self._shows_text,
-            dropped=self.dropped,
+            numbers=self.numbers,
             proxy=self.proxy,
             open=tuple([one for one in opened if one is not None]),
         )
@@ -192,9 +192,9 @@ class Reporter:
                 for span_id in feed.readers:
                     if (reported := self._reported.get(span_id)) is not None:
                         self._tell_texts(feed, reported)
-        if self.dropped != self._reported_dropped:
-            self._reported_dropped = self.dropped
-            self._tell(Dropped(count=self._reported_dropped))
+        if self.numbers != self._reported_numbers:
+            self._reported_numbers = self.numbers
+            self._tell(self._reported_numbers)
         self.send()
 
     def send(self) -> None:

@@ -86,6 +86,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     :class:`telemetry.observing.judgement.Judgement` mean the same here.
 
     Attributes:
+        protocol: ``websocket`` if it came over one.
         request: the decoded request, ``None`` if it could not be decoded.
         read: its messages, if they were read already.
         request_body: the client's own body, content coding undone; ``None`` if it was not captured
@@ -133,6 +134,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     method: str
     path: str
     upstream: str
+    protocol: str | None = None
     provider: str | None = None
     server_address: str | None = None
     server_port: int | None = None

@@ -33,6 +33,7 @@ from telemetry.observing.provider_words import mask_error
 from telemetry.observing.request_body import CapturedRequest
 from telemetry.privacy.body_credentials import find_body_credentials
 from telemetry.provider import is_paid_by_subscription
+from telemetry.semconv import WEBSOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -288,6 +289,7 @@ class Observation:
             identity=identity,
             endpoint=begin.endpoint,
             method=begin.method,
+            protocol=WEBSOCKET if begin.is_socket else None,
             path=begin.path,
             upstream=begin.upstream,
             provider=begin.provider,

@@ -214,7 +214,6 @@ class SocketCalls:
                     at_ns=call.start_ns,
                     identity=identity,
                     headers=_prefer_metadata(self._begin.headers, call.body),
-                    is_socket=False,
                 ),
                 self._head.headers if self._head is not None else (),
             )

@@ -20,6 +20,7 @@ from opentelemetry.semconv.attributes.http_attributes import (
     HTTP_REQUEST_RESEND_COUNT,
     HTTP_RESPONSE_STATUS_CODE,
 )
+from opentelemetry.semconv.attributes.network_attributes import NETWORK_PROTOCOL_NAME
 from opentelemetry.semconv.attributes.server_attributes import SERVER_ADDRESS, SERVER_PORT
 from opentelemetry.semconv.attributes.url_attributes import URL_PATH
 from opentelemetry.semconv.attributes.user_agent_attributes import USER_AGENT_ORIGINAL
@@ -242,6 +243,11 @@ CONCEPTS: Final = (
         meaning="path of the request, without its query",
         opentelemetry=URL_PATH,
         read=OfPart(find_derived, "path"),
+    ),
+    Concept(
+        meaning="`websocket` for a call over one",
+        opentelemetry=NETWORK_PROTOCOL_NAME,
+        read=OfPart(find_exchange, "protocol"),
     ),
     Concept(
         meaning="the client's program",

@@ -3,7 +3,7 @@
 
 interface Status {
   version: string; store: string; calls: number; newest_seq: number; pending: number; rejected: number;
-  live: boolean; live_text: boolean; lost: number | null; now: string;
+  live: boolean; live_text: boolean; lost: number | null; websockets: number | null; now: string;
   store_option: string; proxy_url: string | null; asks_for_key: boolean;
 }
 

@@ -54,9 +54,15 @@ def store(tmp_path: Path) -> Path:
     return make_store(tmp_path / "traces.db", make_exchange(1), make_exchange(2))
 
 
-def tell(monkeypatch: pytest.MonkeyPatch, *calls: OpenCall, count: int | None = None) -> None:
-    """Let the proxy say that these calls are open."""
-    told = OpenCalls(calls=calls, count=len(calls) if count is None else count)
+def tell(
+    monkeypatch: pytest.MonkeyPatch,
+    *calls: OpenCall,
+    count: int | None = None,
+    web_sockets: int = 0,
+) -> None:
+    """Let the proxy say that these calls and so many WebSockets are open."""
+    count = len(calls) if count is None else count
+    told = OpenCalls(calls=calls, count=count, web_sockets=web_sockets)
     monkeypatch.setattr(traces, "find_open_calls", lambda _: told)
 
 
@@ -139,6 +145,17 @@ def test_more_open_calls_than_are_told_are_counted(
     """On standard error."""
     tell(monkeypatch, OPEN, count=41)
     assert Ran(store).err == "spantap traces: 40 older calls are open, too.\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "1 WebSocket is open."), (1234, "1,234 WebSockets are open.")]
+)
+def test_open_websockets_are_counted_even_without_a_call(
+    count: int, words: str, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On standard error."""
+    tell(monkeypatch, web_sockets=count)
+    assert Ran(store).err == f"spantap traces: {words}\n"
 
 
 def test_an_open_call_cannot_steer_the_terminal(

@@ -142,6 +142,12 @@ def test_call_in_full(store: Path) -> None:
     )
 
 
+def test_a_call_over_a_websocket_says_so(tmp_path: Path) -> None:
+    """Beside its upstream."""
+    text = show(tmp_path / "traces.db", make_exchange(protocol="websocket"))
+    assert "  upstream    demo at 127.0.0.1, over a WebSocket\n" in text
+
+
 def test_parameters_are_told_one_a_line(store: Path) -> None:
     """With the path of a nested one; a schema is one value, cut unless all is asked for."""
     schema = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(50)}}

@@ -17,6 +17,8 @@ from telemetry.errors import StoreError
 from telemetry.reading.stored_calls import open_calls
 from tests.e2e.processes import get, wait_until
 from tests.e2e.spantap import running_upstream
+from tests.proxy.page.live_events import watching
+from tests.proxy.page.pages import open_page
 from tests.proxy.running_runs import Runs
 from tests.proxy.test_run_command import serve, wait_for
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from websockets.asyncio.client import ClientConnection
+
+    from tests.proxy.page.pages import Page
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -125,6 +129,30 @@ async def test_the_sdk_s_responses_are_recorded_while_it_is_connected(runs: Runs
     with open_calls(runs.store) as reader:
         conversations = {stored.summary.columns.conversation for stored in reader.newest(10)}
     assert len(conversations) == 1
+
+
+async def test_an_open_connection_is_seen_while_nothing_passes(runs: Runs) -> None:
+    """The page hears how many there are, and the list on a terminal says it."""
+    async with open_page(runs.store) as page, watching(page) as events:
+        assert await read_count(page) == 0
+        async with connected(runs), connected(runs):
+            await events.until("websockets", lambda told: told["count"] == 2)
+            assert await read_count(page) == 2
+            _, _, err = await asyncio.to_thread(runs.run, "traces")
+            assert "2 WebSockets are open." in err
+        await events.until("websockets", lambda told: told["count"] == 0)
+
+
+async def read_count(page: Page) -> int | None:
+    """How many WebSockets the page's status has, once telemetry sends it news."""
+    async with asyncio.timeout(30):
+        while True:
+            async with page.session.get(f"{page.url}/api/status") as response:
+                status = decode_json_object(await response.read())
+            if status["live"]:
+                count: int | None = status["websockets"]
+                return count
+            await asyncio.sleep(0.05)
 
 
 async def test_lanes_and_errors_have_their_own_calls(runs: Runs) -> None:

@@ -48,6 +48,8 @@ def _write(call: RecordedCall) -> Iterator[str]:
         yield "the history was cut or compacted before this call"
     if place.get("forked") is True:
         yield "another call continued the same call before: this is a fork"
+    if call.is_over_websocket:
+        yield "it came over a WebSocket"
     retry = metadata.get(MetadataMember.RETRY)
     if _is_count(retry):
         yield f"the client sent this request again: retry {retry}"

@@ -88,6 +88,7 @@ function drawFoot() {
     now.pending > 0 && el("span", { title: "Spans that the tracing backend has not taken yet" }, `${exact(now.pending)} waiting for the backend`),
     now.rejected > 0 && el("span", { class: "bad" }, `${exact(now.rejected)} rejected by the backend`),
     (now.lost ?? 0) > 0 && el("span", { class: "bad", title: "Spans that were given up or lost since the proxy began" }, `${exact(now.lost)} lost`),
+    (now.websockets ?? 0) > 0 && el("span", { title: "WebSockets that are open, whether anything passes on them or not" }, plural(now.websockets, "WebSocket"), " open"),
     el("span", { class: "store", title: now.store }, now.store),
     el("span", null, `spantap ${now.version}`),
   );
@@ -148,7 +149,7 @@ async function begin() {
 connection.on((now) => now === "token" && askToken());
 status.on(drawFoot);
 connection.on(drawFoot);
-for (const name of ["recorded", "dropped", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
+for (const name of ["recorded", "dropped", "websockets", "lost"]) live.on(name, () => Date.now() - asked > 1000 && refresh());
 live.on("hello", (data) => data.live && status.value?.live === false && refresh()); // where the proxy is
 let asked = 0;
 async function refresh() {

@@ -2,7 +2,7 @@
  * Live news (server-sent events): one stream for the whole page.
  *
  *   const stop = live.on("recorded", (data) => …)   hello, open, progress, text, end, recorded,
- *                                                   conversation, dropped, lost
+ *                                                   conversation, dropped, websockets, lost
  *   live.want({ filter: "…" })                      what the current screen listens to
  *   live.want({ text: [ID] })                       whose text, at most eight
  *   live.open                                       cell: Map of span id to open call, kept up to date
@@ -16,7 +16,7 @@ import { get, href } from "./api.js";
 import { cell, connection } from "./state.js";
 
 /** @typedef {import("./api.js").ApiError} ApiError */
-const EVENTS = ["hello", "open", "progress", "text", "end", "recorded", "conversation", "dropped", "lost"];
+const EVENTS = ["hello", "open", "progress", "text", "end", "recorded", "conversation", "dropped", "websockets", "lost"];
 const HIDE_MS = 5_000; // to look at another tab for a moment costs no new stream
 const MAX_WAIT_MS = 15_000;
 const BEAT_MS = 10_000;

@@ -40,6 +40,13 @@ def test_notes_say_what_the_proxy_changed(tmp_path: Path, rewrites: list[str], t
     assert told in write_notes(changed)
 
 
+def test_a_call_over_a_websocket_says_so(tmp_path: Path) -> None:
+    """Others say nothing of how they came."""
+    words = "it came over a WebSocket"
+    assert words in write_notes(read_call(tmp_path / "1.db", make_exchange(protocol="websocket")))
+    assert words not in write_notes(read_call(tmp_path / "2.db", make_exchange()))
+
+
 LONG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(40_000)).decode()
 
 

@@ -13,7 +13,7 @@ from codec.text.jsontext import encode_json
 from proxy.reading.record import build_summary_record
 from telemetry.news import feed as news_feed
 from telemetry.news import reporter
-from telemetry.news.messages import Dropped, Ended, Lost, News, Opened, Progress, Recorded, Said
+from telemetry.news.messages import Ended, Lost, News, Numbers, Opened, Progress, Recorded, Said
 from telemetry.observing.encryption import OWN_CIPHER
 from telemetry.privacy.redaction import Redaction
 from telemetry.privacy.switches import PrivacySwitches
@@ -100,15 +100,15 @@ def test_a_call_is_told_from_its_begin_to_its_row(service: TelemetryService, sto
     assert watching.read() == [Recorded(seq=store.last_seq(), conversations=(1,))]
 
 
-def test_spans_that_were_lost_are_told_once(service: TelemetryService) -> None:
-    """How many, to who comes and to who is there; nothing more until there are more."""
+def test_numbers_are_told_once(service: TelemetryService) -> None:
+    """Those who come and those who are there get them; nothing more until one changes."""
     watching = Watching(service)
-    assert watching.read_hello().dropped == 0
-    watching.reporter.dropped = 3
-    assert watching.look() == [Dropped(count=3)]
+    assert watching.read_hello().numbers == Numbers()
+    watching.reporter.numbers = Numbers(dropped=3, web_sockets=2)
+    assert watching.look() == [Numbers(dropped=3, web_sockets=2)]
     assert watching.look() == []
     watching.reporter.join(watching.feed)
-    assert watching.read_hello().dropped == 3
+    assert watching.read_hello().numbers.dropped == 3
 
 
 def test_one_commit_is_delivered_once(service: TelemetryService) -> None:

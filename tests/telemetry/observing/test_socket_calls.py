@@ -160,6 +160,7 @@ def test_each_response_is_a_call_while_the_connection_lasts() -> None:
     assert recording.said == [(Outcome.COMPLETED, "one"), (Outcome.COMPLETED, "two")]
     one, two = recording.exchanges
     assert one.identity.trace_id != two.identity.trace_id
+    assert (one.protocol, two.protocol) == ("websocket", "websocket")
     assert one.response is not None
     assert one.response.usage is not None
     assert two.request is not None

@@ -124,6 +124,7 @@ def test_both_vocabularies() -> None:
         server_port=443,
         error_type="stream_error",
         path="/openai/v1/chat/completions",
+        protocol="websocket",
         user_agent="OpenAI/Python 2.8.0",
         context=ClientContext(session_id="s", user_id="u"),
     )
@@ -153,6 +154,7 @@ def test_both_vocabularies() -> None:
         "server.address": "api.mistral.ai",
         "server.port": 443,
         "url.path": "/openai/v1/chat/completions",
+        "network.protocol.name": "websocket",
         "user_agent.original": "OpenAI/Python 2.8.0",
         "http.response.status_code": 200,
         "http.request.resend_count": 1,
