@@ -1,9 +1,9 @@
 """The WebSockets of the demo upstream: Responses, and Realtime.
 
 Of Responses each ``response.create`` is answered by events. Lanes (``stream_id``) answer at the
-same time, and each of them one request after the other. What a response continues is not
-remembered: the answer depends on the new input alone. A Realtime session remembers its conversation
-(:mod:`proxy.demo.realtime_session`).
+same time, and each of them one request after the other. A request that continues a response of the
+same connection is answered as if it had the whole conversation. A Realtime session remembers its
+conversation itself (:mod:`proxy.demo.realtime_session`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import WSMsgType, web
 
@@ -27,6 +27,36 @@ if TYPE_CHECKING:
 
 MAX_WAITING = 64
 """How many requests of a lane may wait."""
+
+MAX_REMEMBERED = 32
+"""How many responses of a connection can be continued: the last ones."""
+
+
+class _Memory:
+    """The conversations of a connection: what led to each response, and its output."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, list[Any]] = {}  # by the id of the response
+
+    def join(self, body: JsonObject) -> JsonObject:
+        """Put what a request continues before its own input."""
+        known = self._items.get(str(body.get("previous_response_id")))
+        return body if known is None else body | {"input": known + _list_items(body)}
+
+    def keep(self, body: JsonObject, event: JsonObject) -> None:
+        """Remember a response whose end this is; nobody continues one that failed."""
+        if event["type"] in {"response.completed", "response.incomplete"}:
+            response = event["response"]
+            self._items[response["id"]] = _list_items(body) + response["output"]
+            if len(self._items) > MAX_REMEMBERED:
+                del self._items[next(iter(self._items))]
+
+
+def _list_items(body: JsonObject) -> list[Any]:
+    given = body.get("input")
+    if isinstance(given, str):
+        return [{"type": "message", "role": "user", "content": given}]
+    return given if isinstance(given, list) else []
 
 
 async def serve_responses(
@@ -46,6 +76,7 @@ async def serve_responses(
     """
     socket = web.WebSocketResponse()
     await socket.prepare(request)
+    memory = _Memory()
     lanes: dict[str | None, asyncio.Queue[JsonObject]] = {}
     async with asyncio.TaskGroup() as group:
         tasks = []
@@ -54,11 +85,12 @@ async def serve_responses(
             mark = {} if name is None else {"stream_id": name}
             with contextlib.suppress(ConnectionError):  # a client that left misses nothing
                 while True:
-                    body = await creates.get()
+                    body = memory.join(await creates.get())
                     generates = body.pop("generate", None) is not False
                     answer = perform(body)
                     await asyncio.sleep(first_seconds)
                     for event in _list_events(answer, generates=generates):
+                        memory.keep(body, event)
                         await socket.send_str(encode_json(event | mark))
                         await asyncio.sleep(chunk_seconds)
 

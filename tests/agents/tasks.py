@@ -31,7 +31,18 @@ if TYPE_CHECKING:
 
     from tests.agents.histories import History
 
-__all__ = ("AFTER", "BEFORE", "CODEX_OWN", "GROK", "HERE", "NOTES", "TASKS", "Report", "Task")
+__all__ = (
+    "AFTER",
+    "BEFORE",
+    "CODEX_BY_SOCKET",
+    "CODEX_OWN",
+    "GROK",
+    "HERE",
+    "NOTES",
+    "TASKS",
+    "Report",
+    "Task",
+)
 
 NOTES = "notes.txt"
 BEFORE, AFTER = "The boat is called Lotte.\n", "The boat is called Emma.\n"
@@ -83,6 +94,7 @@ class Task:
         read: reads what it printed.
         remember: reads what it keeps below its home, or printed, of what it did.
         said: words of spantap's on it, where it is given a base URL.
+        by_socket: its calls come over a WebSocket, and one of them warms the model up.
     """
 
     agent: str
@@ -99,6 +111,7 @@ class Task:
     read: Callable[[str], Report] = Report
     remember: Callable[[Path, str], History] | None = None
     said: tuple[str, ...] = ()
+    by_socket: bool = False
 
     @property
     def turns(self) -> int:
@@ -229,7 +242,7 @@ TASKS = (
         agent="codex",
         command="$RUN codex exec --json --skip-git-repo-check"
         f' -s danger-full-access -m {MODEL} "$QUESTION"',
-        variables={"CODEX_API_KEY": "k"},
+        variables={"CODEX_API_KEY": "k", "SPANTAP_WEBSOCKETS": "refuse"},
         files={".codex/config.toml": CODEX_SETTINGS},
         steps=[
             ("exec_command", {"cmd": f"cat {NOTES}"}),
@@ -357,6 +370,15 @@ CODEX_OWN = replace(
 )
 """Codex with its own model, which writes programs. Their tool is in a namespace, and comes with an
 item of the input."""
+
+CODEX_BY_SOCKET = replace(
+    _CODEX,
+    variables=_CODEX.variables | {"SPANTAP_WEBSOCKETS": "relay"},
+    asides=1,
+    said=(),
+    by_socket=True,
+)
+"""Codex as it is by itself: its provider has WebSockets."""
 
 GROK = Task(
     agent="grok",

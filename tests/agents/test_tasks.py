@@ -20,8 +20,18 @@ from codec.compared_text import BILLING_MARK
 from proxy.demo.script import MAX_QUOTED_CHARACTERS, write_script
 from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
+from tests.agents.histories import read_codex_session
 from tests.agents.quiet import end_left, keep_quiet
-from tests.agents.tasks import AFTER, BEFORE, CODEX_OWN, GROK, NOTES, TASKS, Task
+from tests.agents.tasks import (
+    AFTER,
+    BEFORE,
+    CODEX_BY_SOCKET,
+    CODEX_OWN,
+    GROK,
+    NOTES,
+    TASKS,
+    Task,
+)
 from tests.docs.provider import running_provider
 from tests.docs.reader import read_calls, run
 from tests.e2e.processes import clean_environment
@@ -107,7 +117,9 @@ def text_of(message: RecordedMessage) -> str:
 
 @WAYS
 @pytest.mark.parametrize(
-    "task", [*TASKS, CODEX_OWN], ids=[*(task.agent for task in TASKS), "codex with its own model"]
+    "task",
+    [*TASKS, CODEX_OWN, CODEX_BY_SOCKET],
+    ids=[*(task.agent for task in TASKS), "codex with its own model", "codex by a WebSocket"],
 )
 async def test_an_agent_does_a_task(task: Task, way: str, tmp_path: Path) -> None:
     """The file is changed; API, model, tools, calls, results and counts are on the spans."""
@@ -141,12 +153,19 @@ async def test_an_agent_does_a_task(task: Task, way: str, tmp_path: Path) -> Non
         assert (call.span.name, call.summary.outcome) == (task.span_name, "completed")
         assert call.tags == (task.agent,)
         assert call.metadata.get("anomalies") is None
-    assert sorted(map(tokens_of, calls)) == sorted(map(count_tokens, arrived))
-    turns = [call for call in calls if call.tools or not task.steps]
+    if task.by_socket:
+        assert not arrived
+        assert "econnecting" not in printed + said
+    else:
+        assert sorted(map(tokens_of, calls)) == sorted(map(count_tokens, arrived))
+    mains = [call for call in calls if call.summary.columns.purpose != "prewarm"]
+    turns = [call for call in mains if call.tools or not task.steps]
     await asyncio.to_thread(skip_if_unordered, store)
     check_turns(task, turns, folder)
     if task.steps:
         named = {arrival.headers.get(task.session or "") for arrival in arrived}
+        if task.by_socket:
+            named = {read_codex_session(home).id}
         check_conversation(turns, None if task.session is None else named)
     trees = await asyncio.to_thread(read_trees, store, count_spans(task))
     runs = [tree for tree in trees if tree.kind == "AGENT"]

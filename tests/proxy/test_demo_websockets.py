@@ -69,6 +69,24 @@ async def test_a_request_that_only_warms_up_gets_no_output() -> None:
         assert not any("delta" in event["type"] for event in events)
 
 
+async def test_a_request_that_continues_a_response_has_the_whole_conversation() -> None:
+    """Its directions lead on, and all of it is counted; a lane may continue another one's."""
+    question = 'Sail.\nsay "One."\nsay "Two."\nsay "Three."'
+    async with connected() as client:
+        await say(client, model="gpt-demo", input=question, generate=False)
+        response = (await hear(client))[-1]["response"]
+        texts, counts = [], []
+        for lane in (None, "a", "a"):
+            members = {} if lane is None else {"stream_id": lane}
+            more = {"input": [], "previous_response_id": response["id"], **members}
+            await say(client, model="gpt-demo", **more)
+            response = (await hear(client))[-1]["response"]
+            texts.append(response["output"][0]["content"][0]["text"])
+            counts.append(response["usage"]["input_tokens"])
+    assert texts == ["One.", "Two.", "Three."]
+    assert counts == sorted({*counts})
+
+
 async def test_lanes_answer_beside_each_other() -> None:
     """Each event says of which lane it is."""
     async with connected() as client:
