@@ -105,9 +105,9 @@ class Settings(BaseModel):
     """Worker processes: one for each core that relaying may use; telemetry is one more process."""
     usage: UsagePolicy = UsagePolicy.ALWAYS
     """The policy of upstreams that do not name one."""
-    websockets: WebSocketPolicy = WebSocketPolicy.REFUSE
+    websockets: WebSocketPolicy = WebSocketPolicy.RELAY
     """What becomes of requests for a WebSocket, at upstreams that do not say it: ``relay`` or
-    ``refuse``. Of what passes on them, only Responses are recorded."""
+    ``refuse``."""
     on_disconnect: OnDisconnect = OnDisconnect.CANCEL
     store: Path = DEFAULT_STORE
     store_max_bytes: Annotated[int, Field(ge=_MIB)] = 1024 * _MIB

@@ -289,7 +289,7 @@ async def test_an_upstream_that_cannot_be_verified_is_a_502() -> None:
 
 
 async def test_a_websocket_is_refused_as_on_the_traffic_port() -> None:
-    async with intercepting() as it:
+    async with intercepting(websockets="refuse") as it:
         upgrade = b"Upgrade: websocket\r\nConnection: Upgrade\r\n"
         data = call_bytes(b"", method=b"GET", target=b"/v1/responses", head=upgrade, close=False)
         assert (await exchange(await it.secure(), data)).status == 426

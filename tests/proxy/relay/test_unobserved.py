@@ -149,7 +149,7 @@ async def test_a_websocket_that_is_refused_is_told_once_for_each_path(
     of_codex = asked.replace(b"/v1/realtime", b"/v1/responses")
     of_run = asked.replace(b"/v1/realtime", b"/~run/canary/v1/realtime")
     trace = request_bytes(b"", method=b"TRACE", target=b"/v1/trace")
-    async with relaying(take_v1_only) as (upstream, running):
+    async with relaying(take_v1_only, websockets="refuse") as (upstream, running):
         for request in (asked, of_run, of_codex, trace):
             assert (await ask(running.address, request)).status in {405, 426}
         assert not upstream.requests
