@@ -10,6 +10,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from codec.members import object_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -60,12 +62,22 @@ class OpenResponse:
     injected: list[tuple[int, list[Any]]] = field(default_factory=list)
     offered: deque[list[Any]] = field(default_factory=deque)
 
-    def list_items(self, output: Sequence[Any]) -> list[Any]:
-        """List what the response adds to a conversation: its own input and its output."""
+    def list_items(self, output: Sequence[Any]) -> tuple[list[Any], bool]:
+        """List what the response adds to a conversation, its own input and its output.
+
+        Nothing before a compaction that the response made matters any more: the list begins there
+        then. A compaction in its input was made elsewhere, and the client sent what else matters.
+
+        Returns:
+            The items, and whether the conversation begins with them.
+        """
         items = [*output]
         for count, each in reversed(self.injected):
             items[count:count] = each
-        return [*self.own, *items]
+        for at in reversed(range(len(items))):
+            if object_of(items[at]).get("type") == "compaction":
+                return items[at:], True
+        return [*self.own, *items], False
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

@@ -293,8 +293,10 @@ class ResponseSession:
         said = call.said = opened.stream.finish()
         call.end, call.end_ns = end, at_ns
         if end is CallEnd.ANSWERED and call.answer_id is not None:
-            items = opened.list_items(said.items)
-            self._memory.keep(call.answer_id, opened.parent, items, is_partial=opened.misses_own)
+            items, is_beginning = opened.list_items(said.items)
+            parent = None if is_beginning else opened.parent
+            is_partial = opened.misses_own and not is_beginning
+            self._memory.keep(call.answer_id, parent, items, is_partial=is_partial)
         lane.open, lane.free_ns = None, at_ns
         if call.answer_id is not None:
             lane.last_id = call.answer_id

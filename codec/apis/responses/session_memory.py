@@ -4,8 +4,6 @@ A request that names an earlier response has only what is new. Its whole input i
 response's input and output, and then the new items. Each response is kept with its own items and
 the id of the one before it, so that a conversation is kept once, however many turns it has.
 
-Where a response compacted the conversation, nothing before that matters any more.
-
 What was used last is kept longest. If a conversation does not fit, its beginning is forgotten first
 (R5). Requests that wait and steering input share the room.
 """
@@ -19,7 +17,6 @@ from typing import Any, Final
 import msgspec
 
 from codec.budget import MEMBER_BYTES, size_bytes
-from codec.members import object_of
 
 __all__ = ("MAX_SESSION_BYTES", "SessionMemory")
 
@@ -29,8 +26,6 @@ estimates it. The conversation of an agent has some 400 KiB before it is compact
 
 _KEPT_BYTES: Final = 256
 """The cost of a response, or of anything that waits, besides its items."""
-
-_COMPACTION: Final = "compaction"
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -83,11 +78,6 @@ class SessionMemory:
         self, response_id: str, parent: str | None, items: Sequence[Any], *, is_partial: bool
     ) -> None:
         """Keep a response that has ended, with the items that it added to its parent's."""
-        compacted = [
-            at for at, item in enumerate(items) if object_of(item).get("type") == _COMPACTION
-        ]
-        if compacted:
-            parent, items, is_partial = None, items[compacted[-1] :], False
         size = size_bytes(items) + len(response_id) + len(parent or "") + MEMBER_BYTES + _KEPT_BYTES
         self._drop(response_id)
         self._kept[response_id] = _Kept(

@@ -165,6 +165,17 @@ class TestOneLane:
         assert inputs(call) == [compaction, text_item("after"), user("next")]
         assert not call.is_partial
 
+    def test_a_compaction_in_the_input_ends_nothing(self) -> None:
+        """A client sends what it keeps around one, as Codex does with its instructions."""
+        talk = Talk()
+        given = [user("rules"), {"type": "compaction", "encrypted_content": "…"}, user("go on")]
+        talk.create(given)
+        talk.answer("r1", "Well.")
+        talk.create([user("next")], previous_response_id="r1")
+        call = talk.answer("r2", "ok", "r1")
+        assert inputs(call) == [*given, text_item("Well."), user("next")]
+        assert not call.is_partial
+
     def test_codex_older_name_continues_the_last_response(self) -> None:
         """``response.append`` has the new input alone."""
         talk = Talk()
