@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -27,7 +27,7 @@ from tests.codec.test_error_objects import json_values
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS, read_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from codec.apis.session import SessionCall
     from codec.parts import Message
@@ -81,8 +81,23 @@ def say(call: SessionCall) -> str:
     return "".join(words(answer.message) for answer in said_of(call).answers)
 
 
+@pytest.fixture(autouse=True, scope="module", params=[False, True], ids=["whole", "continued"])
+def _sessions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each session goes through, or is continued by another one wherever that is possible."""
+    Talk.continues = request.param
+    yield
+    Talk.continues = False
+
+
 class Talk:
-    """Feeds a session, and collects the calls that ended."""
+    """Feeds a session, and collects the calls that ended.
+
+    Attributes:
+        continues: after each message after which it can be, the session is replaced by one that
+            continues from its state.
+    """
+
+    continues: ClassVar[bool] = False
 
     def __init__(self, setup: dict[str, Any] | None = SETUP) -> None:
         self.session = LiveSession()
@@ -99,6 +114,8 @@ class Talk:
         ):
             if call.end is not None:
                 self.ended.append(call)
+        if self.continues and (state := self.session.state) is not None:
+            self.session = LiveSession(state=state)
         return self.now_ns
 
     def ask(self, **message: Any) -> int:
