@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 
-.PHONY: help demo test slow coverage lint page-lint types e2e bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients intercepted frameworks agents lock format clean
+.PHONY: help demo test slow coverage lint page-lint types e2e autobahn bench bench-store bench-conversation bench-page benchcodec performance costs same seeded faults soak properties fuzz deploy chart image quickstarts clients intercepted frameworks agents lock format clean
 
 help:
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -135,6 +135,17 @@ SOAK_SECONDS ?= 1800
 soak: $(VENV)/.dev.stamp  ## steady traffic, SOAK_SECONDS long: nothing may grow
 	SPANTAP_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/pytest tests/faults/test_soak.py -s -p no:xdist
 
+# The suite runs on Python 2.7 alone, which has no venv, so it is installed as a user's own packages.
+PYTHON2 ?= python2.7
+.autobahn/.stamp: tests/autobahn/requirements.txt
+	PYTHONUSERBASE=$(CURDIR)/.autobahn $(PYTHON2) -m pip --disable-pip-version-check -q install --user \
+		--ignore-installed --no-warn-script-location --no-deps --require-hashes -r $<
+	@touch $@
+
+AUTOBAHN_CASES ?= *
+autobahn: $(VENV)/.dev.stamp .autobahn/.stamp  ## the Autobahn suite for WebSockets, directly and through spantap, an hour; AUTOBAHN_CASES=1.*,2.*: those
+	SPANTAP_AUTOBAHN=1 SPANTAP_AUTOBAHN_CASES='$(AUTOBAHN_CASES)' $(BIN)/pytest tests/autobahn -s -p no:xdist
+
 # The programs that check what is under deploy/; a helm, a Dockerfile linter and the like.
 .deploy/.stamp: locks/deploy.txt
 	$(PYTHON) -m venv .deploy
@@ -206,4 +217,4 @@ lock: $(VENV)/.dev.stamp  ## compile the locks again
 	sh locks/compile.sh $(BIN)/uv
 
 clean:
-	rm -rf $(VENV) .deploy .quickstarts .clients .intercepted .frameworks .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
+	rm -rf $(VENV) .autobahn .deploy .quickstarts .clients .intercepted .frameworks .agents .image .coverage* .pytest_cache .mypy_cache .ruff_cache dist build
