@@ -16,6 +16,7 @@ from proxy.demo.clients import (
     EMBEDDINGS,
     IMAGES,
     MODERATIONS,
+    REALTIME,
     RESPONSES,
     SPEECH,
     TRANSCRIPTIONS,
@@ -74,6 +75,21 @@ async def _respond_over_web_socket(client: ChatClient) -> str:
     [item] = last["response"]["output"]
     text, status = item["content"][0]["text"], last["response"]["status"]
     return describe_answer(text, status, f"{len(events) + 1} events")
+
+
+async def _speak_in_session(client: ChatClient) -> str:
+    """Ask in a Realtime session, and hear the answer."""
+    content = [{"type": "input_text", "text": "Hello, say something aloud."}]
+    item = {"type": "message", "role": "user", "content": content}
+    create = {"type": "conversation.item.create", "item": item}
+    *events, last = await client.talk(
+        f"{REALTIME}?model={MODEL}", create, {"type": "response.create"}, last="response.done"
+    )
+    sounds = [it["delta"] for it in events if it["type"] == "response.output_audio.delta"]
+    size = sum(len(b64decode(sound)) for sound in sounds)
+    [item] = last["response"]["output"]
+    text, status = item["content"][0]["transcript"], last["response"]["status"]
+    return describe_answer(text, status, f"{size:,} bytes of sound")
 
 
 async def _send_message(client: ChatClient) -> str:
@@ -157,6 +173,7 @@ _CALLS: dict[str, Callable[[ChatClient], Awaitable[str]]] = {
     "completion": _complete,
     "response": _respond,
     "WebSocket": _respond_over_web_socket,
+    "Realtime": _speak_in_session,
     "message": _send_message,
     "token count": _count_tokens,
     "Gemini": _generate,

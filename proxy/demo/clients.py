@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHAT_COMPLETIONS, COMPLETIONS, RESPONSES = "chat/completions", "completions", "responses"
 EMBEDDINGS, MODERATIONS, IMAGES = "embeddings", "moderations", "images/generations"
-SPEECH, TRANSCRIPTIONS = "audio/speech", "audio/transcriptions"
+SPEECH, TRANSCRIPTIONS, REALTIME = "audio/speech", "audio/transcriptions", "realtime"
 """Paths of OpenAI's APIs, below the base URL. Other paths begin with a slash, and at the host."""
 
 _API_KEY = "demo"

@@ -36,6 +36,7 @@ EXPECTED = {
     "completion": f"stop, 4 + 18 tokens: {HELLO}",
     "response": f"completed, reasoning and message: {HELLO}",
     "WebSocket": f"completed, 26 events: {HELLO}",
+    "Realtime": f"completed, 8,640 bytes of sound: {HELLO}",
     "message": f"end_turn, 15 + 18 tokens: {HELLO}",
     "token count": "15 tokens",
     "Gemini": f"STOP, 6 + 18 tokens: {HELLO}",

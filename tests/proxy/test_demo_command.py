@@ -29,7 +29,7 @@ POISON = {
 }
 
 
-CALLS = 20
+CALLS = 21
 """Those of the demo: chats of all kinds, and each other API."""
 
 
