@@ -206,6 +206,14 @@ class Asked(msgspec.Struct, frozen=True, gc=False):
             return len(among or self.read_tools()) <= 1
         return isinstance(choice, str) and choice not in _FREE_CHOICES
 
+    @property
+    def input_audio(self) -> Mapping[str, Any]:
+        """How much sound the client sent for it: ``bytes``, and ``seconds`` if they are known.
+
+        Empty if the API does not count sound.
+        """
+        return {}
+
     def read_messages(self) -> Sequence[Message]:
         """Read the conversation; instructions, which come separately, are first."""
         return ()

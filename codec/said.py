@@ -122,6 +122,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         error: the error in the answer.
         mime_type: the type of an answer whose content is not shown.
         output_bytes: the size of the sound in it, which is not kept.
+        audio_seconds: how long that is, if its form is known.
         partial_images: how many unfinished images came before finished ones; they are not kept.
         hidden_members: names of members, besides usage, of events that the client does not receive.
         anomalies: short names, ``docs/contract/spans.md#anomalies``, each once, in the order in
@@ -139,6 +140,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     error: ErrorObject | None = None
     mime_type: str | None = None
     output_bytes: int | None = None
+    audio_seconds: float | None = None
     partial_images: int | None = None
     hidden_members: tuple[str, ...] = ()
     anomalies: tuple[str, ...] = ()
@@ -177,6 +179,11 @@ class Said(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def verdict(self) -> Verdict | None:
         """The verdict of a moderation."""
         return None
+
+    @property
+    def transcription_usage(self) -> Sequence[Mapping[str, Any]]:
+        """The provider's usage of each transcript of what the user said, which has its own."""
+        return ()
 
     @property
     def counted_tokens(self) -> int | None:

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from openinference.semconv.trace import RerankerAttributes, SpanAttributes
+from openinference.semconv.trace import (
+    OpenInferenceMimeTypeValues,
+    RerankerAttributes,
+    SpanAttributes,
+)
 from opentelemetry.semconv._incubating.attributes.gen_ai_attributes import (
     GEN_AI_OPERATION_NAME,
     GEN_AI_REQUEST_STREAM,
@@ -171,12 +175,18 @@ class RecordedCall:
 
     @property
     def sound(self) -> str | None:
-        """The size and type of a sound, which is not kept, in words."""
+        """The size, length and type of a sound, which is not kept, in words."""
         size_bytes = self.metadata.get(MetadataMember.OUTPUT_BYTES)
         if not isinstance(size_bytes, int):
             return None
+        words = [f"{size_bytes} bytes"]
+        seconds = self.metadata.get(MetadataMember.OUTPUT_SECONDS)
+        if isinstance(seconds, float):
+            words.append(f"{seconds:g} s")
         mime_type = self.text(SpanAttributes.OUTPUT_MIME_TYPE)
-        return f"{size_bytes} bytes" + (f", {mime_type}" if mime_type else "")
+        if mime_type and mime_type != OpenInferenceMimeTypeValues.JSON.value:
+            words.append(mime_type)
+        return ", ".join(words)
 
     @property
     def query(self) -> str | None:

@@ -159,10 +159,14 @@ class SocketCalls:
 
     def end_due(self, now_ns: float) -> Iterator[Frame]:
         """End the calls that have ended, and whose request misses nothing that may still come."""
-        for key, open_call in [*self._ended.items()]:
-            if open_call.call.waits_until_ns <= now_ns:
-                del self._ended[key], self._open[key]
-                yield open_call.end(open_call.call.end_ns or 0, open_call.end_kind)
+        for key in [*self._ended]:
+            yield from self._end_due(key, now_ns)
+
+    def _end_due(self, key: int, now_ns: float) -> Iterator[Frame]:
+        open_call = self._ended[key]
+        if open_call.call.waits_until_ns <= now_ns:
+            del self._ended[key], self._open[key]
+            yield open_call.end(open_call.call.end_ns or 0, open_call.end_kind)
 
     def _read(self, frame: SocketData) -> Iterator[Frame]:
         parser = self._parsers.get(frame.from_client)
@@ -198,7 +202,7 @@ class SocketCalls:
                     yield from open_call.take(message.data, frame.at_ns)
             if call.end is not None:
                 self._ended[id(call)] = open_call
-                yield from self.end_due(frame.at_ns)
+                yield from self._end_due(id(call), frame.at_ns)
 
     def _open_call(self, call: SessionCall) -> _OpenCall:
         known = self._open.get(id(call))

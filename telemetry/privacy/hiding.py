@@ -366,6 +366,11 @@ def _metadata_without_words(_: str, value: AttributeValue) -> str | None:
     raw = members.pop(MetadataMember.USAGE_RAW.value, None)
     if isinstance(raw, dict):
         members[MetadataMember.USAGE_RAW.value] = _keep_numbers(raw, MAX_JSON_DEPTH)
+    heard = members.pop(MetadataMember.TRANSCRIPTION_USAGE.value, None)
+    if isinstance(heard, list):
+        members[MetadataMember.TRANSCRIPTION_USAGE.value] = [
+            _keep_numbers(usage, MAX_JSON_DEPTH) for usage in heard if isinstance(usage, dict)
+        ]
     return json_text(members)
 
 

@@ -41,7 +41,9 @@ have none), and of categories in which a moderation found something (OpenAI has 
 _OWN_NAMES: Final = tuple(member.value for member in MetadataMember)
 """Names of the proxy's members, in the order of their values below."""
 
-_FOREIGN: Final = frozenset({MetadataMember.USAGE_RAW, MetadataMember.HEADERS})
+_FOREIGN: Final = frozenset(
+    {MetadataMember.USAGE_RAW, MetadataMember.TRANSCRIPTION_USAGE, MetadataMember.HEADERS}
+)
 """The members whose values a client or a provider wrote."""
 
 
@@ -113,9 +115,10 @@ def _own_members(
         list(response.refused) or None if response is not None else None,
         *_verdict_values(exchange),
         response.partial_images if response is not None else None,
-        response.output_bytes if response is not None else None,
+        *_sound_values(exchange),
         source,
         dict(usage.raw) or None if usage is not None else None,
+        list(response.transcription_usage) or None if response is not None else None,
         *(_NO_COST if cost is None else (cost.source, cost.basis, cost.list_date)),
         {name: text[:MAX_RATE_LIMIT_CHARS] for name, text in limits.items()} if limits else None,
         exchange.heads or None,
@@ -157,6 +160,19 @@ def _verdict_values(exchange: Exchange) -> tuple[object, object]:
     return verdict.flagged, _short_names(verdict.categories)
 
 
+def _sound_values(exchange: Exchange) -> tuple[object, object, object]:
+    """Count the sound: of the request, and the bytes and seconds of the answer."""
+    asked, response = exchange.request, exchange.response
+    heard = None if asked is None else asked.input_audio
+    if heard:
+        heard = {
+            name: heard[name] for name in _OF_SOUND if isinstance(heard.get(name), int | float)
+        }
+    if response is None:
+        return heard or None, None, None
+    return heard or None, response.output_bytes, response.audio_seconds
+
+
 def _tell_position(exchange: Exchange) -> dict[str, Any] | None:
     """Describe the position of a call that belongs to a session (``docs/spans.md#metadata``)."""
     position = exchange.position
@@ -193,6 +209,8 @@ def _find_model(exchange: Exchange) -> str | None:
 _NO_TIMES: Final = (None,) * 6
 
 _NO_COST: Final = (None,) * 3
+
+_OF_SOUND: Final = ("bytes", "seconds")
 
 
 def _since_start_ms(exchange: Exchange, at_ns: int | None) -> float | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.responses.asked import ResponseRequest
-from codec.members import list_of, text_of
+from codec.members import list_of, object_of, text_of
 from codec.text.integers import count_of
 
 if TYPE_CHECKING:
@@ -42,6 +42,11 @@ class RealtimeRequest(ResponseRequest, frozen=True, gc=False):
         modalities = list_of(body.get("output_modalities")) or list_of(body.get("modalities"))
         named |= {"modalities": modalities or None, "stream": True}
         return {name: value for name, value in named.items() if value is not None}
+
+    @property
+    def input_audio(self) -> Mapping[str, Any]:
+        """How much sound the client sent since the request before."""
+        return object_of(self.body.get("input_audio"))
 
     @property
     def session_id(self) -> str | None:

@@ -19,13 +19,16 @@ class RealtimeAnswer(ResponseAnswer, frozen=True, kw_only=True):
     """Answer of the Realtime API.
 
     Attributes:
-        audio_seconds: how long the sound is; ``None`` without sound, or if its form is not known.
         transcriptions: transcripts of what the user said that came while the answer was under way,
             each with its item, and what it cost.
     """
 
-    audio_seconds: float | None = None
     transcriptions: Sequence[JsonObject] = ()
+
+    @property
+    def transcription_usage(self) -> Sequence[JsonObject]:
+        """The usage of each transcript that came while the answer was under way."""
+        return [usage for it in self.transcriptions if (usage := object_of(it.get("usage")))]
 
     @property
     def details(self) -> JsonObject:

@@ -31,13 +31,21 @@ _OF_LIMIT: Final = (
 def merge_settings(known: Mapping[str, Any], session: Mapping[str, Any]) -> JsonObject:
     """Add what a server reports of its session; a null says that there is no such setting.
 
-    xAI leaves out some of the settings when it reports a change.
+    xAI leaves out some of the settings when it reports a change, and wraps functions as chats do.
     """
-    return {
+    settings = {
         name: value
         for name, value in {**known, **session}.items()
         if name not in _NO_SETTINGS and value is not None
     }
+    if isinstance(tools := settings.get("tools"), list):
+        settings["tools"] = [_unwrap(tool) for tool in tools]
+    return settings
+
+
+def _unwrap(tool: Any) -> Any:
+    function = object_of(object_of(tool).get("function"))
+    return {"type": "function"} | function if function else tool
 
 
 def make_body(settings: JsonObject, asked: Mapping[str, Any], items: list[Any]) -> JsonObject:

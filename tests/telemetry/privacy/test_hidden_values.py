@@ -171,6 +171,14 @@ def test_usage_keeps_its_numbers(raw: Any, expected: Any) -> None:
     assert decode_json(hidden["metadata"]) == {"a": "b", "usage_raw": expected}
 
 
+def test_the_usage_of_transcripts_keeps_its_numbers() -> None:
+    """Of each of them."""
+    raw = [{"n": 1, "s": "Ann"}, "Ann"]
+    members = json.dumps({"transcription_usage": raw, "a": "b"})
+    hidden = changes({"metadata": members}, "hide_output_text")
+    assert decode_json(hidden["metadata"]) == {"a": "b", "transcription_usage": [{"n": 1}]}
+
+
 @pytest.mark.parametrize("raw", ["Ann", ["Ann"], None])
 def test_usage_that_is_no_object_is_left_out(raw: Any) -> None:
     """Nobody knows what it says."""

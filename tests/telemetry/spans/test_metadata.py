@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from codec.apis.realtime.said import RealtimeAnswer
 from codec.chat.answer import ChatMessage, ChatResponse
 from codec.text.jsontext import decode_json
 from codec.usage import Usage
@@ -120,6 +121,7 @@ def test_every_member_that_applies() -> None:
     assert build_metadata(exchange, {"llm.tools": 600}, cost) == wanted
     # A chat has an attribute for its model, no verdict, and nothing that is only counted.
     of_others = {"model", "flagged", "flagged_categories", "partial_images", "output_bytes"}
+    of_others |= {"input_audio", "output_seconds", "transcription_usage"}
     assert wanted.keys() | of_others == {member.value for member in MetadataMember}
 
 
@@ -213,3 +215,14 @@ def test_no_member_of_the_clients_replaces_one_of_ours(members: dict[str, Any]) 
     exchange = make_exchange(context=ClientContext(metadata=members))
     assert build_metadata(exchange, {}).items() >= PLAIN.items()
     assert dumped(exchange).items() >= PLAIN.items()
+
+
+def test_sound_is_counted_on_both_sides() -> None:
+    """Bytes and seconds, and nothing else that a client calls so."""
+    body = {"model": "m", "input": [], "input_audio": {"bytes": 9, "seconds": "x", "data": "Ann"}}
+    heard = {"item_id": "u", "transcript": "Ann", "usage": {"type": "tokens", "total_tokens": 3}}
+    said = RealtimeAnswer(output_bytes=4, audio_seconds=0.5, transcriptions=[heard, {}])
+    metadata = build_metadata(make_exchange(body, endpoint="realtime", response=said), {})
+    assert metadata["input_audio"] == {"bytes": 9}
+    assert (metadata["output_bytes"], metadata["output_seconds"]) == (4, 0.5)
+    assert metadata["transcription_usage"] == [heard["usage"]]

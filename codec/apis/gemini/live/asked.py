@@ -7,10 +7,13 @@ much sound the client sent since the turn before.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codec.apis.gemini.asked import ContentRequest
-from codec.members import text_of
+from codec.members import object_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ("LiveRequest",)
 
@@ -25,6 +28,11 @@ class LiveRequest(ContentRequest, frozen=True, gc=False):
         """The model, which the setup names by its whole path."""
         model = text_of(self.body.get("model"))
         return None if model is None else model.rpartition("models/")[2] or None
+
+    @property
+    def input_audio(self) -> Mapping[str, Any]:
+        """How much sound the client sent since the turn before."""
+        return object_of(self.body.get("input_audio"))
 
     @property
     def stream(self) -> bool:

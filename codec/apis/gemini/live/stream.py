@@ -45,11 +45,9 @@ class LiveAnswer(ContentAnswer, frozen=True, kw_only=True):
     """A turn of the model.
 
     Attributes:
-        audio_seconds: how long the sound is; ``None`` without sound, or if its form is not known.
         is_interrupted: the user spoke, so that the turn was broken off.
     """
 
-    audio_seconds: float | None = None
     is_interrupted: bool = False
 
     def ending(self, *, streamed: bool) -> Ending:  # noqa: ARG002 - it is always streamed
