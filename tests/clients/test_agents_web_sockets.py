@@ -60,3 +60,11 @@ async def test_an_agent_speaks_in_a_session_as_directly(stage: Stage, tmp_path: 
     assert proxied == direct
     assert [output for _, _, output in proxied["tools"]] == ["Lisbon: sun", "Oslo: sun"]
     assert proxied["errors"] == []
+    said, answered = await asyncio.to_thread(read_spans, stage.store, 2)
+    names = [
+        said[f"llm.output_messages.{at}.message.tool_calls.0.tool_call.function.name"]
+        for at in (0, 1)
+    ]
+    assert names == ["get_weather"] * 2
+    transcript = "llm.output_messages.0.message.contents.0.message_content.audio.audio.transcript"
+    assert answered[transcript] == proxied["said"][-1][1][0]

@@ -11,7 +11,14 @@ import pytest
 
 from codec.text.jsontext import decode_json_object
 from tests.clients.test_node_responses import SCRIPTS, run
-from tests.clients.web_sockets import check_spans, even_out, read_roles, serving, serving_by_tls
+from tests.clients.web_sockets import (
+    check_spans,
+    check_spoken,
+    even_out,
+    read_roles,
+    serving,
+    serving_by_tls,
+)
 from tests.lanes import find_node_packages
 
 if TYPE_CHECKING:
@@ -50,3 +57,4 @@ def test_realtime_is_heard_as_directly_by_tls(tmp_path: Path) -> None:
         proxied = talk("realtime", stage.proxied_url, stage.ca)
         assert even_out(proxied) == even_out(direct)
         assert proxied["events"][-2]["response"]["status"] == "completed"
+        check_spoken(stage.store, proxied["events"])

@@ -14,7 +14,16 @@ from openai.lib.responses_websocket import (
 )
 
 from proxy.demo.script import FAILING_MODEL, REASONING_MODEL
-from tests.clients.web_sockets import HELLO, TOOL, Stage, check_spans, even_out, read_roles, serving
+from tests.clients.web_sockets import (
+    HELLO,
+    TOOL,
+    Stage,
+    check_spans,
+    check_spoken,
+    even_out,
+    read_roles,
+    serving,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,8 +179,10 @@ async def converse(base_url: str) -> list[list[dict[str, Any]]]:
     return events
 
 
-async def test_realtime_is_heard_as_directly(stage: Stage) -> None:
-    """Event by event, with sound."""
+async def test_realtime_is_heard_as_directly_and_is_spans(stage: Stage) -> None:
+    """Event by event, with sound; the spans say what each response has at its end."""
     direct, proxied = await converse(stage.direct_url), await converse(stage.proxied_url)
     assert even_out(proxied) == even_out(direct)
     assert any(event["type"] == "response.output_audio.delta" for event in proxied[-4])
+    heard = [event for events in proxied for event in events]
+    await asyncio.to_thread(check_spoken, stage.store, heard)

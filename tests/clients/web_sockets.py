@@ -25,7 +25,7 @@ from tests.docs.reader import read_spans
 from tests.e2e.spantap import running_proxy, running_upstream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 __all__ = (
@@ -33,6 +33,7 @@ __all__ = (
     "TOOL",
     "Stage",
     "check_spans",
+    "check_spoken",
     "even_out",
     "read_roles",
     "serving",
@@ -168,7 +169,53 @@ def check_spans(store: Path, responses: Sequence[Mapping[str, Any]]) -> list[dic
         expected = expect_span(Recording(id="", body=encode_json(response).encode()))
         assert select_attributes(span) == select_attributes(expected)
         assert span["llm.model_name"] == response["model"]
+        assert span["network.protocol.name"] == "websocket"
     return [spans[response["id"]] for response in responses]
+
+
+def check_spoken(store: Path, events: Iterable[Mapping[str, Any]]) -> None:
+    """Compare spans of Realtime with the ends of responses that a client heard.
+
+    Args:
+        store: of the proxy.
+        events: of the server, in which each response ends by a ``response.done``.
+    """
+    ended = [event["response"] for event in events if event["type"] == "response.done"]
+    spans = {span["gen_ai.response.id"]: span for span in read_spans(store, len(ended))}
+    for response in ended:
+        span = spans[response["id"]]
+        assert select_attributes(span) == _expect_spoken(response)
+        assert span["network.protocol.name"] == "websocket"
+
+
+def _expect_spoken(response: Mapping[str, Any]) -> dict[str, Any]:
+    usage = response["usage"]
+    asked, said = usage["input_token_details"], usage["output_token_details"]
+    count = "llm.token_count"
+    expected = {
+        "llm.finish_reason": response["status"],
+        f"{count}.prompt": usage["input_tokens"],
+        f"{count}.prompt_details.audio": asked["audio_tokens"],
+        f"{count}.prompt_details.cache_read": asked["cached_tokens"],
+        f"{count}.completion": usage["output_tokens"],
+        f"{count}.completion_details.audio": said["audio_tokens"],
+        f"{count}.total": usage["total_tokens"],
+    }
+    for index, item in enumerate(response["output"]):
+        message = f"llm.output_messages.{index}.message"
+        expected[f"{message}.role"] = "assistant"
+        if item["type"] == "function_call":
+            call = f"{message}.tool_calls.0.tool_call"
+            expected[f"{call}.id"] = item["call_id"]
+            expected[f"{call}.function.name"] = item["name"]
+            expected[f"{call}.function.arguments"] = item["arguments"]
+            continue
+        part, [content] = f"{message}.contents.0.message_content", item["content"]
+        is_sound = "transcript" in content
+        expected[f"{part}.type"] = "audio" if is_sound else "text"
+        key = f"{part}.audio.audio.transcript" if is_sound else f"{part}.text"
+        expected[key] = content["transcript" if is_sound else "text"]
+    return expected
 
 
 def read_roles(span: Mapping[str, Any]) -> list[str]:

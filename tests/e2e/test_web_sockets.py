@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.clients.web_sockets import HELLO, check_spans, even_out, serving
+from tests.clients.web_sockets import HELLO, check_spans, check_spoken, even_out, serving
 from tests.e2e.browser import open_page
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ async def test_a_page_shows_an_inbound_key_as_a_subprotocol(tmp_path: Path) -> N
         async with open_page(tmp_path) as page:
             direct = await talk(page, stage.direct_url + path, protocols, *steps)
             proxied = await talk(page, stage.proxied_url + path, protocols, *steps)
+            await asyncio.to_thread(check_spoken, stage.store, proxied["events"])
             refused = await talk(page, stage.proxied_url + path, ["realtime"])
     assert even_out(proxied) == even_out(direct)
     assert proxied["protocol"] == "realtime"
