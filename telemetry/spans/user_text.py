@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from openinference.semconv.trace import (
+    AudioAttributes,
     MessageAttributes,
     MessageContentAttributes,
     SpanAttributes,
@@ -39,7 +40,11 @@ MAX_READ_PARTS: Final = 64
 _MESSAGES: Final = SpanAttributes.LLM_INPUT_MESSAGES
 _CONTENT: Final = MessageAttributes.MESSAGE_CONTENT
 _CONTENTS: Final = MessageAttributes.MESSAGE_CONTENTS
-_TEXT: Final = MessageContentAttributes.MESSAGE_CONTENT_TEXT
+_WORDS: Final = (
+    MessageContentAttributes.MESSAGE_CONTENT_TEXT,
+    f"{MessageContentAttributes.MESSAGE_CONTENT_AUDIO}.{AudioAttributes.AUDIO_TRANSCRIPT}",
+)
+"""Attributes of a part that have its words: those of a text, or of the transcript of a sound."""
 
 ANSWERERS: Final = frozenset({"assistant", "model"})
 """The roles of a model's messages."""
@@ -95,7 +100,8 @@ def find_user_text(
 def _read_texts(prefix: str, message: Message, get: Get) -> list[str] | None:
     """Read the texts of a message from the span, those of results of tools left out.
 
-    ``None`` if it has something of the user's that is hidden, or is no text.
+    What was spoken is a text, too. ``None`` if it has something of the user's that is hidden, or
+    that is no text.
     """
     content = message.content
     if type(content) is str:
@@ -106,6 +112,7 @@ def _read_texts(prefix: str, message: Message, get: Get) -> list[str] | None:
         return []
     if (text := get(f"{prefix}.{_CONTENT}")) is not None:
         return None if text == REDACTED else [str(text)]
-    keys = (f"{prefix}.{_CONTENTS}.{position}.{_TEXT}" for position in range(len(parts)))
+    places = (f"{prefix}.{_CONTENTS}.{position}" for position in range(len(parts)))
+    keys = (f"{place}.{name}" for place in places for name in _WORDS)
     texts = [text for key in keys if (text := get(key)) and text != REDACTED]
     return texts or (None if parts else [])

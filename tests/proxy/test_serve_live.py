@@ -216,7 +216,7 @@ async def test_each_turn_of_the_sdk_s_session_is_recorded_while_it_is_connected(
     assert decode_json_object(told["metadata"].encode())["output_bytes"] == len(SOUND)
     names = ("prompt", "completion", "total", "prompt_details.audio", "completion_details.audio")
     assert [told[f"llm.token_count.{name}"] for name in names] == [20, 9, 29, 8, 9]
-    assert cut["output.value"] == "Once upon"
+    assert (cut["input.value"], cut["output.value"]) == ("Tell me a story", "Once upon")
     body = decode_json_object(cut["spantap.request.body"].encode())
     assert body["input_audio"] == {"bytes": len(SOUND), "seconds": 0.15}
     assert body["contents"][-1]["parts"][0]["text"] == " Tell me a story"

@@ -89,6 +89,10 @@ def test_the_users_text_is_looked_for_among_so_many() -> None:
         ("gemini.generate", {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}, {
             "role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}]},
          "Hi", 2),
+        ("gemini.live", {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}, {
+            "role": "user", "parts": [{"text": " And", "transcript": True}]}]}, "And", 2),
+        ("realtime", {"input": [{"type": "message", "role": "user", "content": [
+            {"type": "input_audio", "transcript": "Hi"}]}]}, "Hi", 1),
         ("images", {"model": "m", "prompt": "a cat"}, "a cat", 1),
         ("audio.speech", {"model": "m", "input": "Good day", "voice": "v"}, "Good day", 1),
         ("moderations", {"model": "m", "input": "bad"}, None, None),
