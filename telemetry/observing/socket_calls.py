@@ -140,9 +140,10 @@ class SocketCalls:
     @property
     def state(self) -> SocketState | None:
         """What another one needs to continue here; ``None`` within a call or a message."""
-        windows = [parser.window for parser in self._parsers.values()]
-        client, server = windows or (None, None)
-        if self._open or client is None or server is None:
+        if self._open or not self._parsers:
+            return None
+        client, server = (parser.window for parser in self._parsers.values())
+        if client is None or server is None:
             return None
         if (session := self._session.state) is None:
             return None
