@@ -16,7 +16,8 @@ import msgspec
 
 from codec.apis.table import SESSIONS
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import Begin, End, SocketState
+from telemetry.frames.frame import Begin, End, SocketData, SocketState
+from telemetry.frames.kept import frame_bytes
 from telemetry.frames.records import Acks
 from telemetry.observing.socket_calls import SocketCalls
 
@@ -42,8 +43,8 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 UNACKNOWLEDGED_BYTES: Final = 64 * 1024
-"""How much of a WebSocket is read before its state is made; if the last state was larger, as much
-as that. So states cost little, and a sender keeps little."""
+"""How much memory a sender needs for what was read of a WebSocket before its state is made; if the
+last state was larger, as much as that. So states cost little, and a sender keeps little."""
 
 
 class _Socket:
@@ -62,18 +63,22 @@ class _Socket:
         self._unsettled: set[int] = set()
         self._state: SocketState | None = None
         self._before_state: set[int] = set()  # the calls that were unsettled when it was made
+        self._kept_bytes = 0  # by the sender, since the last state
         self._next_bytes = UNACKNOWLEDGED_BYTES
 
     def note_recorded(self, number: int) -> None:
         """Note a call that was recorded."""
         self._unsettled.add(number)
 
-    def note_read(self) -> None:
+    def note_read(self, frame: Frame) -> None:
         """Make a state if it is time, and possible."""
-        if self._state is not None or self.calls.read_bytes < self._next_bytes:
+        self._kept_bytes += frame_bytes(frame)
+        if self._state is not None or self._kept_bytes < self._next_bytes:
             return
-        self._state = self.calls.state
-        self._before_state = {*self._unsettled}
+        if (state := self.calls.state) is not None:
+            self._state = state
+            self._before_state = {*self._unsettled}
+            self.wait_after(state)
 
     def pop_state(self) -> SocketState | None:
         """Return a state before which all is settled, once."""
@@ -83,12 +88,12 @@ class _Socket:
         if state is None or not self._before_state.isdisjoint(self._unsettled):
             return None
         self._state = None
-        self.wait_after(state)
         return state
 
     def wait_after(self, state: SocketState) -> None:
         """Let the next state wait for some bytes after this one."""
-        self._next_bytes = state.read_bytes + max(UNACKNOWLEDGED_BYTES, len(state.data))
+        self._kept_bytes = 0
+        self._next_bytes = max(UNACKNOWLEDGED_BYTES, len(state.data))
 
     @property
     def is_settled(self) -> bool:
@@ -160,9 +165,10 @@ class FrameSource:
     def _feed_socket(self, socket: _Socket, frame: Frame) -> None:
         self._record_calls(socket, socket.calls.feed(frame))
         socket.has_ended = type(frame) is End
-        if type(frame) is SocketState:
+        if type(frame) is SocketData:
+            socket.note_read(frame)
+        elif type(frame) is SocketState:
             socket.wait_after(frame)
-        socket.note_read()
 
     def _record_calls(self, socket: _Socket, frames: Iterable[Frame]) -> None:
         """Observe the frames of a connection's calls, and record those that end."""
