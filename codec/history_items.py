@@ -12,7 +12,7 @@ Rules (``docs/contract/conversations.md#c4``):
    a cache, ids of items, authors' names, empty and null values, and the parts of a text that are
    not compared (:mod:`codec.compared_text`).
 3. Arguments that are JSON are compared as JSON: neither the order of members nor white space
-   counts. Media are compared by the digest of their bytes.
+   counts. Media are compared by the digest of their bytes, and spoken words like written ones.
 4. System messages at the beginning are separate (:attr:`RequestItems.system`), because programs
    change them between two turns.
 5. The id of a call is separate from the item's text, so that items can be compared without it:
@@ -188,8 +188,7 @@ def _read_parts(parts: Iterable[Part], role: str) -> Iterator[HistoryItem]:
     for part in parts:
         if isinstance(part, Reasoning):
             continue
-        if isinstance(part, (str, Text, Refusal)):
-            text = part if isinstance(part, str) else part.text
+        if (text := _find_words(part)) is not None:
             texts.append(compare_as(text, role) if is_system else text)  # each block by itself
             continue
         item = _read_part(part, role)
@@ -200,6 +199,15 @@ def _read_parts(parts: Iterable[Part], role: str) -> Iterator[HistoryItem]:
             yield item
     if text := _trim("".join(texts), role):
         yield HistoryItem(ItemKind.TEXT, role, None, text)
+
+
+def _find_words(part: Part) -> str | None:
+    """Find the words of a part that was written or spoken."""
+    if isinstance(part, str):
+        return part
+    if isinstance(part, (Text, Refusal)):
+        return part.text
+    return part.words if isinstance(part, Media) else None
 
 
 def _read_part(part: Part, role: str) -> HistoryItem | None:

@@ -95,6 +95,12 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     shortened: str | None = None
     is_beside_content: bool = False
 
+    @property
+    def words(self) -> str | None:
+        """The words of a sound of which nothing else is known, as in a session that is spoken."""
+        is_known = self.url or self.data or self.is_beside_content
+        return None if is_known else self.transcript
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:

@@ -111,6 +111,18 @@ def test_media_are_told_by_their_bytes() -> None:
     assert image("https://images.example/a.png") != image("https://images.example/b.png")
 
 
+def test_spoken_words_are_compared_like_written_ones() -> None:
+    """Rule 3: unless the sound itself came, too, which then counts."""
+
+    def heard(text: str, **sound: Any) -> list[HistoryItem]:
+        part = {"type": "input_audio", "transcript": text, **sound}
+        return read("realtime", {"input": [user([part])]})
+
+    assert heard(" Hello") == chat(user("Hello"))
+    sound = {"data": "AAAA", "format": "wav"}
+    assert heard("Hello", input_audio=sound) == heard("Bye", input_audio=sound) != heard("Hello")
+
+
 def test_media_beside_the_content_of_an_answer_do_not_count() -> None:
     """Rule 2: some clients send them back, some do not."""
     answer = {"role": "assistant", "content": "Aye"}

@@ -79,7 +79,7 @@ def read(*results: tuple[str, bool]) -> str | None:
 
 MODELS_SPEAK = {
     *("chat.completions", "completions", "responses", "messages", "realtime"),
-    *("gemini.generate", "gemini.stream", "ollama.chat", "ollama.generate"),
+    *("gemini.generate", "gemini.live", "gemini.stream", "ollama.chat", "ollama.generate"),
     *("code_assist.generate", "code_assist.stream"),
 }
 """The APIs in which a model speaks: their calls are what the user asked."""
