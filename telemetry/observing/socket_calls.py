@@ -209,7 +209,7 @@ class SocketCalls:
         known = self._open.get(id(call))
         if known is None:
             self._count += 1
-            identity = _derive(self._begin.identity, self._count)
+            identity = derive_identity(self._begin.identity, self._count)
             number = self._next_number()
             known = self._open[id(call)] = _OpenCall(
                 call,
@@ -324,7 +324,7 @@ def _find_own(said: JsonObject, name: str) -> str | None:
     return own if isinstance(own, str) else None
 
 
-def _derive(identity: SpanIdentity, number: int) -> SpanIdentity:
+def derive_identity(identity: SpanIdentity, number: int) -> SpanIdentity:
     """Derive the identity of a call; without a caller each call has a trace to itself."""
     seed = f"{identity.trace_id} {identity.span_id} {number}".encode()
     digest = hashlib.sha256(seed).hexdigest()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from openai import AsyncOpenAI
 from websockets.asyncio.client import connect
+from websockets.typing import Subprotocol
 
 from codec.text.jsontext import decode_json_object, encode_json
 from telemetry.errors import StoreError
@@ -153,6 +154,29 @@ async def read_count(page: Page) -> int | None:
                 count: int | None = status["websockets"]
                 return count
             await asyncio.sleep(0.05)
+
+
+async def test_keys_are_recorded_nowhere(runs: Runs) -> None:
+    """Neither those of the handshake nor those that a request has for a tool of others."""
+    keys = [f"canary-{number}-0123456789abcdef" for number in range(6)]
+    tool = {"type": "mcp", "server_label": "s", "server_url": "https://mcp.example"}
+    secrets = {"authorization": keys[0], "headers": {"X-Own": keys[1]}}
+    async with connect(
+        f"ws://{host(runs)}/v1/responses?key={keys[2]}&access_token={keys[3]}",
+        additional_headers={"Authorization": f"Bearer {keys[4]}"},
+        subprotocols=[Subprotocol("realtime"), Subprotocol(f"openai-insecure-api-key.{keys[5]}")],
+    ) as client:
+        said = f"Is it one of {' '.join(keys)}?"  # whoever says a key elsewhere does not show it
+        first = await ask(client, said, tools=[tool | secrets])
+        parent = first["response"]["id"]
+        await ask(client, "and again", previous_response_id=parent, tools=[tool | secrets])
+        await wait_for_calls(runs, 2)
+    _, listed, _ = await asyncio.to_thread(runs.run, "traces", "--json", "--full")
+    assert listed.count("Is it one of ") >= 2  # the second call has the whole conversation
+    assert "mcp.example" in listed
+    files = b"".join(path.read_bytes() for path in runs.folder.rglob("*") if path.is_file())
+    seen = listed.encode() + files
+    assert [key for key in keys if key.encode() in seen] == []
 
 
 async def test_lanes_and_errors_have_their_own_calls(runs: Runs) -> None:

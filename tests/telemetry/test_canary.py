@@ -20,6 +20,7 @@ from proxy.settings.settings import Settings
 from proxy.settings.spans import SpanSettings, build_span_rules
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin
+from telemetry.observing.socket_calls import derive_identity
 from telemetry.privacy.switches import PrivacySwitches
 from telemetry.raw_answer import unpack_raw_answer
 from telemetry.service import TelemetryService
@@ -44,13 +45,16 @@ from tests.telemetry.chat_canaries import (
     streamed,
 )
 from tests.telemetry.news.watching import Watching
-from tests.telemetry.tap_frames import begin, cut, exchange_frames, identity
+from tests.telemetry.socket_canaries import SOCKET_SHAPES, speak
+from tests.telemetry.tap_frames import begin, cut, exchange_frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from telemetry.spans.rules import SpanRules
+
+ALL_SHAPES = SHAPES | SOCKET_SHAPES
 
 ALL_CONTENT = ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "SPAN_ONLY")
 """So that the content in the words of the GenAI conventions is there to be hidden, too."""
@@ -118,10 +122,17 @@ def seen(
     tmp_path.mkdir(exist_ok=True)
     with Store.open(tmp_path / "traces.db") as store:
         service = TelemetryService(recorder, store, rules=rules, now_ns=time.time_ns)
-        watching = Watching(service, texts=[identity(1).span_id])
-        first, *frames = exchange_frames(*cut(data, [len(data) // 2]), **members)
-        assert isinstance(first, Begin)
-        for frame in (begin(headers=tuple(headers), endpoint=endpoint, path=path), *frames):
+        if "is_compressed" in members:  # over a WebSocket
+            begun = {"endpoint": endpoint, "path": path, **members}
+            first, *frames = speak(data=data, headers=headers, **begun)
+            assert isinstance(first, Begin)
+            span_id = derive_identity(first.identity, 1).span_id
+        else:
+            _, *frames = exchange_frames(*cut(data, [len(data) // 2]), **members)
+            first = begin(headers=tuple(headers), endpoint=endpoint, path=path)
+            span_id = first.identity.span_id
+        watching = Watching(service, texts=[span_id])
+        for frame in (first, *frames):
             service.feed(frame)
             watching.look()
         service.commit()
@@ -136,7 +147,7 @@ def seen(
     return {name.decode() for name in CANARY.findall(told + files + watching.raw)}
 
 
-@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("members", "planted"), ALL_SHAPES.values(), ids=ALL_SHAPES)
 def test_without_a_switch_every_plant_is_recorded(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -159,7 +170,7 @@ def test_true_bytes_have_what_no_span_has(tmp_path: Path, caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("switch", HIDDEN)
-@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("members", "planted"), ALL_SHAPES.values(), ids=ALL_SHAPES)
 def test_what_a_switch_hides_is_nowhere(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -215,7 +226,7 @@ def test_images_in_metadata_are_hidden(tmp_path: Path, caplog: pytest.LogCapture
     assert "hidden" not in seen(tmp_path, caplog, rules, members)
 
 
-@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("members", "planted"), ALL_SHAPES.values(), ids=ALL_SHAPES)
 @pytest.mark.parametrize("by", ["setting", "header", "switches"])
 def test_with_content_off_no_plant_is_anywhere(
     tmp_path: Path,
@@ -232,7 +243,7 @@ def test_with_content_off_no_plant_is_anywhere(
     assert seen(tmp_path, caplog, rules, members, headers) == set()
 
 
-@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("members", "planted"), ALL_SHAPES.values(), ids=ALL_SHAPES)
 def test_what_a_pattern_finds_is_nowhere(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -249,7 +260,7 @@ SECRETS = {"email": rb"c4n4ry_\1_@mail.example", "api_key": rb"sk-c4n4ry_\1_0123
 """What the ready-made patterns find, with canaries in it."""
 
 
-@pytest.mark.parametrize(("members", "planted"), SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize(("members", "planted"), ALL_SHAPES.values(), ids=ALL_SHAPES)
 @pytest.mark.parametrize("name", SECRETS)
 def test_what_a_ready_made_pattern_finds_is_nowhere(
     tmp_path: Path,

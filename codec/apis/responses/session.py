@@ -54,6 +54,11 @@ _CREATE: Final = "response.create"
 _APPEND: Final = "response.append"
 """Codex's older name of a request that continues the last response, and names none."""
 
+_NOT_FOUND: Final = "previous_response_not_found"
+"""The code of the error that the server does not have the conversation which a request continues.
+
+After an error the server may forget what its request continued (OpenAI: unless it is stored)."""
+
 _LIMIT: Final = "websocket_connection_limit_reached"
 """The code of the error that ends all of a connection's responses, after an hour."""
 
@@ -210,7 +215,8 @@ class ResponseSession:
             if (opened := lane.open) is not None:
                 end = CallEnd.BROKEN
             elif lane.creates:
-                opened, end = self._begin_create(lane), CallEnd.REFUSED
+                opened = self._begin_create(lane, is_found=code != _NOT_FOUND)
+                end = CallEnd.REFUSED
             else:
                 continue
             if is_whole:
@@ -247,22 +253,34 @@ class ResponseSession:
         opened = self._open(lane, body, parent, [], misses_own=not is_successor)
         opened.call.start_ns, opened.call.has_request = at_ns, False
 
-    def _begin_create(self, lane: Lane) -> OpenResponse:
-        """Begin the response of the oldest request."""
+    def _begin_create(self, lane: Lane, *, is_found: bool = True) -> OpenResponse:
+        """Begin the response of the oldest request.
+
+        If the server did not find what it continues, the request has only what is new.
+        """
         create = lane.creates.popleft()
         self._memory.release(create.held_bytes)
         body, parent = create.body, text_of(create.body.get("previous_response_id"))
         if create.continues_lane:
             body, parent = lane.last_body | body, lane.last_id
         new = items_of(create.body.get("input"))
-        opened = self._open(lane, body, parent, new, misses_own=create.is_partial)
+        opened = self._open(
+            lane, body, parent, new, misses_own=create.is_partial, is_found=is_found
+        )
         opened.call.start_ns = create.at_ns
         if lane.free_ns is not None and lane.free_ns > create.at_ns:
             opened.call.free_ns = lane.free_ns
         return opened
 
     def _open(
-        self, lane: Lane, body: JsonObject, parent: str | None, new: list[Any], *, misses_own: bool
+        self,
+        lane: Lane,
+        body: JsonObject,
+        parent: str | None,
+        new: list[Any],
+        *,
+        misses_own: bool,
+        is_found: bool = True,
     ) -> OpenResponse:
         """Open a response, and put before its input what the session knows of the conversation."""
         steered: list[Any] = []
@@ -270,7 +288,7 @@ class ResponseSession:
         knows_history = True
         if parent is not None:
             steered = self._steering.take(parent, lane.name)
-            history, knows_history = self._memory.join(parent)
+            history, knows_history = self._memory.join(parent) if is_found else ([], False)
         own = [*steered, *new]
         if history or steered:
             body = body | {"input": [*history, *own]}

@@ -345,6 +345,23 @@ class TestErrors:
         assert first.said.error.code == "previous_response_not_found"
         assert (second.end, inputs(second)) == (CallEnd.ANSWERED, "two")
 
+    def test_a_request_whose_conversation_is_not_found_has_only_what_is_new(self) -> None:
+        """The server had nothing else; a later one that it answers has all."""
+        talk = Talk()
+        talk.create([user("one")])
+        talk.answer("r0", "1")
+        talk.create([user("two")], previous_response_id="r0")
+        talk.event("error", status=500, error={"code": "server_error", "message": "Sorry."})
+        talk.create([user("two")], previous_response_id="r0")
+        talk.event("error", **NOT_FOUND)
+        talk.create([user("two")], previous_response_id="r0")
+        talk.answer("r1", "2", previous="r0")
+        _, failed, lost, answered = talk.ended
+        history = [user("one"), text_item("1"), user("two")]
+        assert (failed.end, inputs(failed)) == (CallEnd.REFUSED, history)
+        assert (lost.end, inputs(lost), lost.is_partial) == (CallEnd.REFUSED, [user("two")], True)
+        assert (answered.end, inputs(answered)) == (CallEnd.ANSWERED, history)
+
     def test_an_error_ends_the_response_under_way(self) -> None:
         """What was said stays; a terminal event behind it begins nothing."""
         talk = Talk()
