@@ -66,7 +66,8 @@ async def connected(
     runs: Runs, compression: str | None = "deflate"
 ) -> AsyncIterator[ClientConnection]:
     """A client of the package ``websockets``, which usually compresses."""
-    async with connect(f"ws://{host(runs)}/v1/responses", compression=compression) as client:
+    url, headers = f"ws://{host(runs)}/v1/responses", {"Authorization": "Bearer sk-none"}
+    async with connect(url, additional_headers=headers, compression=compression) as client:
         yield client
 
 
@@ -210,6 +211,41 @@ async def test_a_telemetry_that_is_killed_loses_no_response_and_doubles_none(run
         await asyncio.sleep(0.5)
     assert outcomes(runs) == calls
     assert sorted(calls) == [("completed", text) for text in ("first", "second", "third")]
+
+
+async def test_a_conversation_continues_over_http_and_on_other_connections(runs: Runs) -> None:
+    """By all that was said, and by the id of the last answer."""
+    said: list[Any] = []
+
+    def add(text: str, response: Any) -> None:
+        said.extend([{"role": "user", "content": text}, *response["output"]])
+
+    async with connected(runs) as client:
+        first = (await ask(client, "first"))["response"]
+        add("first", first)
+        second = (await ask(client, "second", previous_response_id=first["id"]))["response"]
+        add("second", second)
+        await wait_for_calls(runs, 2)
+    async with AsyncOpenAI(api_key="sk-none", base_url=f"http://{host(runs)}/v1") as http:
+        whole = [*said, {"role": "user", "content": "third"}]
+        third = await http.responses.create(model="gpt-demo", input=whole)
+        add("third", third.model_dump(mode="json", exclude_none=True))
+        await wait_for_calls(runs, 3)
+    async with connected(runs) as client:
+        create = {"type": "response.create", "model": "gpt-demo"}
+        whole = [*said, {"role": "user", "content": "fourth"}]
+        await client.send(encode_json({**create, "input": whole}))
+        while (event := await receive(client))["type"] != "response.completed":
+            pass
+        await wait_for_calls(runs, 4)
+    async with AsyncOpenAI(api_key="sk-none", base_url=f"http://{host(runs)}/v1") as http:
+        await http.responses.create(
+            model="gpt-demo", input="fifth", previous_response_id=event["response"]["id"]
+        )
+    await wait_for_calls(runs, 5)
+    with open_calls(runs.store) as reader:
+        conversations = [stored.summary.columns.conversation for stored in reader.newest(20)]
+    assert conversations == [conversations[0]] * 5
 
 
 @pytest.mark.parametrize("compression", ["deflate", None])

@@ -108,6 +108,7 @@ def test_what_may_be_one_is_masked_where_a_provider_quotes_it(
 
 NOTHING: dict[str, tuple[str, str]] = {
     "a harmless header": ("user-agent", WORD),
+    "the nonce of a handshake": ("sec-websocket-key", WORD),
     "of an SDK": ("x-stainless-runtime", WORD),
     "an id": ("x-request-id", WORD),
     "a subprotocol without a key": ("sec-websocket-protocol", f"{WORD}, realtime"),
