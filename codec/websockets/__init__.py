@@ -4,25 +4,12 @@
 messages. wsproto parses the frames, because it gives a frame in pieces: no frame has to fit into
 memory. :mod:`codec.websockets.deflate` inflates messages.
 
-Doors: ``MAX_MESSAGE_BYTES``, ``Deflate``, ``Message``, ``MessageKind``, ``MessageParser``,
-``read_deflate``.
+Doors: ``Deflate``, ``Message``, ``MessageKind``, ``MessageParser``, ``read_deflate``.
 """
 
 from __future__ import annotations
 
 from codec.websockets.deflate import Deflate, read_deflate
-from codec.websockets.parser import (
-    MAX_MESSAGE_BYTES,
-    Message,
-    MessageKind,
-    MessageParser,
-)
+from codec.websockets.parser import Message, MessageKind, MessageParser
 
-__all__ = (
-    "MAX_MESSAGE_BYTES",
-    "Deflate",
-    "Message",
-    "MessageKind",
-    "MessageParser",
-    "read_deflate",
-)
+__all__ = ("Deflate", "Message", "MessageKind", "MessageParser", "read_deflate")

@@ -5,7 +5,8 @@ not checked to be UTF-8, and any code may close a connection, because endpoints 
 accept. Whatever comes behind a close frame is ignored.
 
 However large a message or a frame is, and however well it was compressed, a parser keeps no more of
-it than its limit: a longer message is cut, and the next one is read as usual (R5).
+it than its limit: a longer message is cut, and the next one is read as usual (R5). Beyond
+:data:`FREE_BYTES` it asks its lender for as many again at a time.
 """
 
 from __future__ import annotations
@@ -21,17 +22,21 @@ from codec.errors import MalformedWebSocket
 from codec.websockets.deflate import Inflater
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from wsproto.frame_protocol import Frame, FrameProtocol
 
     from codec.websockets.deflate import Deflate
 
-__all__ = ("MAX_MESSAGE_BYTES", "Message", "MessageKind", "MessageParser")
+__all__ = ("FREE_BYTES", "MAX_MESSAGE_BYTES", "Message", "MessageKind", "MessageParser")
 
-MAX_MESSAGE_BYTES: Final = 1024 * 1024
-"""How much of a message is kept by default. Events with one more word take some 300 bytes, whole
-requests of agents some 100 KiB."""
+MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""The most that is kept of a message: as much as of an event over HTTP. A request or an answer may
+have pictures."""
+
+FREE_BYTES: Final = 1024 * 1024
+"""How much of a message is kept without a loan. Events with one more word take some 300 bytes,
+whole requests of agents some 100 KiB."""
 
 _READ_BYTES: Final = 64 * 1024
 """How much is parsed at once: wsproto copies what it is fed several times."""
@@ -90,8 +95,12 @@ class MessageParser:
     Args:
         from_client: whether it is the client's direction, whose frames are masked.
         deflate: how the handshake allows messages to be compressed.
-        limit_bytes: how much of a message is kept.
+        limit_bytes: how much of a message is kept without a loan.
         window: what another parser's :attr:`window` was where this one continues.
+
+    Attributes:
+        lend: whether that many more bytes may be kept of a message, beside all that others keep;
+            ``None``: never.
 
     >>> parser = MessageParser(from_client=False)
     >>> [message.data for message in parser.feed(b"\x81\x02Hi\x81")]
@@ -107,7 +116,10 @@ class MessageParser:
         "_kind",
         "_limit_bytes",
         "_marks",
+        "_may_grow",
+        "_room_bytes",
         "_size_bytes",
+        "lend",
     )
 
     def __init__(
@@ -115,10 +127,11 @@ class MessageParser:
         *,
         from_client: bool,
         deflate: Deflate | None = None,
-        limit_bytes: int = MAX_MESSAGE_BYTES,
+        limit_bytes: int = FREE_BYTES,
         window: bytes = b"",
     ) -> None:
         self._limit_bytes = limit_bytes
+        self.lend: Callable[[int], bool] | None = None
         self._marks = _CompressionMarks()
         self._inflater: Inflater | None = None
         if deflate is not None:
@@ -135,6 +148,13 @@ class MessageParser:
         self._kind: MessageKind | None = None
         self._data = bytearray()
         self._size_bytes = 0
+        self._room_bytes, self._may_grow = self._limit_bytes, True
+
+    def cut(self) -> None:
+        """Cut the message under way, if it needs a loan, to what needs none."""
+        if len(self._data) > self._limit_bytes:
+            del self._data[self._limit_bytes :]
+            self._room_bytes, self._may_grow = self._limit_bytes, False
 
     @property
     def window(self) -> bytes | None:
@@ -206,8 +226,18 @@ class MessageParser:
     def _keep(self, piece: bytes) -> None:
         """Count a piece of the message under way, and keep what there is room for."""
         self._size_bytes += len(piece)
-        if (room_bytes := self._limit_bytes - len(self._data)) > 0:
+        if self._may_grow and len(self._data) + len(piece) > self._room_bytes:
+            self._grow()
+        if (room_bytes := self._room_bytes - len(self._data)) > 0:
             self._data += piece[:room_bytes]
+
+    def _grow(self) -> None:
+        """Borrow room for more than one piece."""
+        if self.lend is not None and self.lend(FREE_BYTES):
+            self._room_bytes += FREE_BYTES
+            self._may_grow = self._room_bytes < MAX_MESSAGE_BYTES
+        else:
+            self._may_grow = False
 
     def _end(self, kind: MessageKind) -> Message:
         message = Message(kind=kind, data=bytes(self._data), size_bytes=self._size_bytes)

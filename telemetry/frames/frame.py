@@ -118,12 +118,14 @@ class RequestBody(
             fields, as the JSON object of :mod:`codec.text.multipart`; empty if it cannot be read.
         size_bytes: of the whole body, as far as known.
         form: how much of a form is known; ``None`` for other bodies.
+        is_partial: the input lacks something that a WebSocket did not show, or that had no room.
     """
 
     exchange: int
     data: bytes | None
     size_bytes: int
     form: FormState | None = None
+    is_partial: bool = False
 
 
 class ResponseHead(

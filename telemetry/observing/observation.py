@@ -202,6 +202,8 @@ class Observation:
             captured.size_bytes = frame.size_bytes
             self._note(OBSERVER_DIED)
             return
+        if frame.is_partial:
+            self._note("input_partial")
         if frame.form is not None:
             self._note(*_OF_FORMS[frame.form])
             if frame.data == b"":  # nothing of the form could be read

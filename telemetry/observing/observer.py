@@ -69,7 +69,7 @@ class Observer:
         self._crashes = CrashCounter() if crashes is None else crashes
         self._cipher = cipher
         self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
-        self._bodies = OpenBodies() if bodies is None else bodies
+        self.bodies = OpenBodies() if bodies is None else bodies
         self._open: dict[int, Observation] = {}
         self._on_failure = on_failure
         self._header_map = header_map or HeaderMap.build()
@@ -117,7 +117,7 @@ class Observer:
             frame,
             self._header_map,
             self._allowed_fields,
-            self._bodies,
+            self.bodies,
             self._crashes,
             credentials=credentials,
             hides_inputs=self._hides_inputs,

@@ -32,6 +32,7 @@ from telemetry.frames.frame import (
     SocketData,
     SocketState,
 )
+from telemetry.observing.open_bodies import Holding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
     from codec.websockets import Deflate, Message
     from telemetry.frames.frame import Begin, Frame, Headers
+    from telemetry.observing.open_bodies import OpenBodies
     from telemetry.span_identity import SpanIdentity
 
 _REFUSED_STATUS = 400
@@ -84,13 +86,18 @@ class SocketCalls:
         begin: the first frame of the connection.
         open_session: begins to read its messages.
         next_number: gives a number that no other exchange has.
+        bodies: the room for large messages under way.
 
     Attributes:
         read_bytes: how many bytes of both directions were read.
     """
 
     def __init__(
-        self, begin: Begin, open_session: OpenSession, next_number: Callable[[], int]
+        self,
+        begin: Begin,
+        open_session: OpenSession,
+        next_number: Callable[[], int],
+        bodies: OpenBodies,
     ) -> None:
         self.read_bytes = 0
         self._begin = begin
@@ -99,7 +106,8 @@ class SocketCalls:
         self._next_number = next_number
         self._at_ns = begin.at_ns
         self._deflate: Deflate | None = None
-        self._parsers: dict[bool, MessageParser] = {}
+        self._bodies = bodies
+        self._directions: dict[bool, _Direction] = {}  # by whether it is the client's
         self._head: ResponseHead | None = None
         self._open: dict[int, _OpenCall] = {}  # by the identity of its object
         self._ended: dict[int, _OpenCall] = {}  # those of them that wait for more of their request
@@ -117,7 +125,7 @@ class SocketCalls:
             self._head = frame
             agreed = [value for name, value in frame.headers if name == _EXTENSIONS]
             self._deflate = read_deflate(",".join(agreed))
-            self._open_parsers((b"", b""))
+            self._open_directions((b"", b""))
         elif isinstance(frame, End):
             yield from self._end(frame)
         elif isinstance(frame, SocketState):
@@ -129,20 +137,24 @@ class SocketCalls:
             if not self._is_unread:
                 yield from self._read(frame)
 
-    def _open_parsers(self, windows: tuple[bytes, bytes]) -> None:
-        self._parsers = {
-            from_client: MessageParser(
-                from_client=from_client, deflate=self._deflate, window=window
-            )
-            for from_client, window in zip((True, False), windows, strict=True)
-        }
+    def _open_directions(self, windows: tuple[bytes, bytes]) -> None:
+        self.close()
+        for from_client, window in zip((True, False), windows, strict=True):
+            parser = MessageParser(from_client=from_client, deflate=self._deflate, window=window)
+            self._directions[from_client] = _Direction(parser, self._bodies)
+
+    def close(self) -> None:
+        """Forget the messages under way, and give back their room."""
+        for direction in self._directions.values():
+            direction.close()
+        self._directions.clear()
 
     @property
     def state(self) -> SocketState | None:
         """What another one needs to continue here; ``None`` within a call or a message."""
-        if self._open or not self._parsers:
+        if self._open or not self._directions:
             return None
-        client, server = (parser.window for parser in self._parsers.values())
+        client, server = (each.parser.window for each in self._directions.values())
         if client is None or server is None:
             return None
         if (session := self._session.state) is None:
@@ -155,7 +167,7 @@ class SocketCalls:
         state = _decode_state(frame.data)
         self.read_bytes, self._at_ns = frame.read_bytes, frame.at_ns
         self._count = state.count
-        self._open_parsers(state.windows)
+        self._open_directions(state.windows)
         self._session = self._open_session(state=state.session)
 
     def end_due(self, now_ns: float) -> Iterator[Frame]:
@@ -170,15 +182,16 @@ class SocketCalls:
             yield open_call.end(open_call.call.end_ns or 0, open_call.end_kind)
 
     def _read(self, frame: SocketData) -> Iterator[Frame]:
-        parser = self._parsers.get(frame.from_client)
-        if parser is None:
+        direction = self._directions.get(frame.from_client)
+        if direction is None:
             return
         try:
-            for message in parser.feed(frame.data):
+            for message in direction.feed(frame.data):
                 if message.kind in _TEXTS:
                     yield from self._tell(message, frame)
         except CodecError:
             self._is_unread = True  # what follows cannot be understood either
+            self.close()
             for call in self._open.values():
                 call.is_cut |= call.call.end is None
 
@@ -226,6 +239,7 @@ class SocketCalls:
 
     def _end(self, end: End) -> Iterator[Frame]:
         """End what the end of the connection cuts off."""
+        self.close()
         yield from self.end_due(math.inf)
         for call in self._session.close(end.at_ns):
             if id(call) not in self._open:
@@ -236,6 +250,29 @@ class SocketCalls:
         for open_call in self._open.values():
             yield open_call.end(end.at_ns, kind, end.message)
         self._open.clear()
+
+
+class _Direction:
+    """One direction of a connection, and the room that its message under way takes.
+
+    Args:
+        bodies: lends the room, and may have it back: then the message is cut.
+    """
+
+    def __init__(self, parser: MessageParser, bodies: OpenBodies) -> None:
+        self.parser = parser
+        self._holding = Holding(bodies, parser.cut)
+        parser.lend = self._holding.reserve
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Feed a read, and yield the messages that it ends; their room is theirs until the next."""
+        for message in self.parser.feed(data):
+            yield message
+            self._holding.release()
+
+    def close(self) -> None:
+        """Give back the room."""
+        self._holding.close()
 
 
 class _OpenCall:
@@ -296,7 +333,12 @@ class _OpenCall:
         """Give the request; the last one that is given counts."""
         self._body = self.call.body
         body = encode_json(self._body).encode()
-        return RequestBody(exchange=self.number, data=body, size_bytes=len(body))
+        return RequestBody(
+            exchange=self.number,
+            data=body,
+            size_bytes=len(body),
+            is_partial=self.call.is_partial,
+        )
 
     def end(self, at_ns: int, kind: EndKind, message: str = "") -> Frame:
         """End the exchange."""

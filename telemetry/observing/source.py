@@ -154,7 +154,9 @@ class FrameSource:
         open_session = SESSIONS.get(begin.endpoint)
         if open_session is None:
             return  # a later version knows more
-        calls = SocketCalls(begin, open_session, lambda: next(self._call_numbers))
+        calls = SocketCalls(
+            begin, open_session, lambda: next(self._call_numbers), self._observer.bodies
+        )
         self._sockets[begin.exchange] = _Socket(calls)
 
     def end_due(self, now_ns: int) -> None:
@@ -208,11 +210,14 @@ class FrameSource:
     def forget(self, number: int) -> None:
         """Forget an exchange without a record: another source has its frames from the beginning."""
         if (socket := self._sockets.pop(number, None)) is not None:
+            socket.calls.close()
             for own in socket.calls.open_numbers:
                 self._observer.forget(own)
         self._observer.forget(number)
 
     def forget_all(self) -> None:
         """Forget all that is open without a record: its worker sends it again."""
+        for socket in self._sockets.values():
+            socket.calls.close()
         self._sockets.clear()
         self._observer.forget_all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import os
 import signal
@@ -194,6 +195,19 @@ async def test_lanes_and_errors_have_their_own_calls(runs: Runs) -> None:
         calls = await wait_for_calls(runs, 3)
     assert sorted(calls)[:2] == [("completed", "lane a"), ("completed", "lane b")]
     assert calls[0][0] == "upstream_error"
+
+
+async def test_a_request_with_a_picture_is_recorded_whole(runs: Runs) -> None:
+    """Of some megabytes; compressed, as the client wants it."""
+    url = "data:image/png;base64," + base64.b64encode(os.urandom(2_500_000)).decode()
+    picture = {"type": "input_image", "image_url": url}
+    content = [{"type": "input_text", "text": "What is it?"}, picture]
+    async with connected(runs) as client:
+        await ask(client, "", input=[{"role": "user", "content": content}])
+        assert await wait_for_calls(runs, 1) == [("completed", "What is it?")]
+    with open_calls(runs.store) as reader:
+        [call] = reader.newest(10)
+        assert call.summary.columns.anomalies is None
 
 
 async def test_a_telemetry_that_is_killed_loses_no_response_and_doubles_none(runs: Runs) -> None:

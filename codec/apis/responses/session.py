@@ -46,8 +46,12 @@ An idle one is forgotten for a new one."""
 MAX_WAITING: Final = 256
 """The most requests that wait. OpenAI answers 16 at once; each costs little, even without room."""
 
-MAX_REQUEST_BYTES: Final = 8 * 1024 * 1024
-"""The most memory that the values of one request may take."""
+MAX_VALUE_BYTES: Final = 32 * 1024 * 1024
+"""The most memory that the values of one message may take, by an estimate: a picture of 5 MB is
+6.7 MB of text, which counts four times if a character beside it is an emoji."""
+
+_UNWEIGHED_BYTES: Final = 64 * 1024
+"""The largest message of a server whose values are not estimated first."""
 
 _MAX_NAME_CHARS: Final = 256
 _CREATE: Final = "response.create"
@@ -106,6 +110,8 @@ class ResponseSession:
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
     ) -> Sequence[SessionCall]:
         """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
+        if from_client or len(text) > _UNWEIGHED_BYTES:
+            is_whole = is_whole and decoded_bytes(text) <= MAX_VALUE_BYTES
         if from_client:
             self._read_command(text, at_ns, is_whole=is_whole)
             return ()
@@ -115,10 +121,11 @@ class ResponseSession:
         if not head.type.startswith("response."):
             return ()
         if head.type.startswith("response.steer."):
-            self._steering.answer(head.type, decode_object(text), head.stream_id)
+            event = decode_object(text) if is_whole else {}
+            self._steering.answer(head.type, event, head.stream_id)
             return ()
         if head.type.startswith("response.inject."):
-            self._answer_offer(head.type, decode_object(text))
+            self._answer_offer(head.type, decode_object(text) if is_whole else {})
             return ()
         return [*self._read_event(head, text, at_ns, is_whole=is_whole)]
 
@@ -148,8 +155,7 @@ class ResponseSession:
         return lane
 
     def _read_command(self, text: bytes, at_ns: int, *, is_whole: bool) -> None:
-        is_read = is_whole and decoded_bytes(text) <= MAX_REQUEST_BYTES
-        if is_read:
+        if is_whole:
             body = decode_object(text)
             kind, lane = text_of(body.pop("type", None)), text_of(body.pop("stream_id", None))
         else:
@@ -157,7 +163,7 @@ class ResponseSession:
             kind, lane = head.type, head.stream_id
         if kind in {_CREATE, _APPEND}:
             create = Create(
-                body=body, at_ns=at_ns, is_partial=not is_read, continues_lane=kind == _APPEND
+                body=body, at_ns=at_ns, is_partial=not is_whole, continues_lane=kind == _APPEND
             )
             self._queue(self._find_lane(lane), create)
         elif kind == "response.steer":
@@ -210,7 +216,8 @@ class ResponseSession:
         self, head: MessageHead, text: bytes, at_ns: int, *, is_whole: bool
     ) -> Iterator[SessionCall]:
         """End what an error is about."""
-        code = object_of(decode_object(text).get("error")).get("code")
+        event = decode_object(text) if is_whole else {}
+        code = object_of(event.get("error")).get("code")
         for lane in self._failing_lanes(head.stream_id, ends_all=code == _LIMIT):
             if (opened := lane.open) is not None:
                 end = CallEnd.BROKEN

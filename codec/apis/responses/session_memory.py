@@ -77,7 +77,13 @@ class SessionMemory:
     def keep(
         self, response_id: str, parent: str | None, items: Sequence[Any], *, is_partial: bool
     ) -> None:
-        """Keep a response that has ended, with the items that it added to its parent's."""
+        """Keep a response that has ended, with the items that it added to its parent's.
+
+        An item that would take most of the room for itself, such as a picture, is left out.
+        """
+        fitting = [item for item in items if size_bytes(item) <= self._limit_bytes // 4]
+        if len(fitting) < len(items):
+            items, is_partial = fitting, True
         size = size_bytes(items) + len(response_id) + len(parent or "") + MEMBER_BYTES + _KEPT_BYTES
         self._drop(response_id)
         self._kept[response_id] = _Kept(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from codec.websockets.deflate import WINDOW_BYTES, Deflate
-from codec.websockets.parser import MAX_MESSAGE_BYTES, MessageKind, MessageParser
+from codec.websockets.parser import FREE_BYTES, MAX_MESSAGE_BYTES, MessageKind, MessageParser
 from tests.codec.websockets.frames import Direction, Part, write_frame
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def test_a_huge_frame_is_counted_and_cut(from_client: bool) -> None:
         yield write_frame(1, b"next", key=key or None)
 
     seen, peak = follow(MessageParser(from_client=from_client), reads())
-    assert seen == [(MAX_MESSAGE_BYTES, HUGE), (4, 4)]
+    assert seen == [(FREE_BYTES, HUGE), (4, 4)]
     assert peak < PEAK
 
 
@@ -58,8 +58,41 @@ def test_a_huge_read_is_not_copied_as_a_whole() -> None:
     """Whoever replays a connection may have all of it."""
     data = write_frame(2, bytes(20 * 1024 * 1024))
     seen, peak = follow(MessageParser(from_client=False), [data])
-    assert seen == [(MAX_MESSAGE_BYTES, 20 * 1024 * 1024)]
+    assert seen == [(FREE_BYTES, 20 * 1024 * 1024)]
     assert peak < PEAK
+
+
+def test_a_message_is_kept_as_far_as_its_room_is_lent() -> None:
+    """In steps, up to a limit; the next one begins anew."""
+    lent: list[int] = []
+    parser = MessageParser(from_client=False)
+
+    def lend(size_bytes: int) -> bool:
+        lent.append(size_bytes)
+        return len(lent) != 3
+
+    parser.lend = lend
+    message = write_frame(2, bytes(4 * FREE_BYTES))
+    assert follow(parser, [message])[0] == [(3 * FREE_BYTES, 4 * FREE_BYTES)]
+    assert lent == [FREE_BYTES] * 3
+    huge = write_frame(2, bytes(HUGE))
+    assert follow(parser, [message, huge])[0] == [
+        (4 * FREE_BYTES, 4 * FREE_BYTES),
+        (MAX_MESSAGE_BYTES, HUGE),
+    ]
+
+
+def test_room_that_is_taken_back_cuts_the_message_under_way() -> None:
+    """To what needs none; what was never lent, and the next message, are left alone."""
+    parser = MessageParser(from_client=False)
+    parser.lend = lambda _: True
+    message = write_frame(2, bytes(3 * FREE_BYTES))
+    half = len(message) // 2
+    assert not [*parser.feed(message[:half])]
+    parser.cut()
+    assert follow(parser, [message[half:]])[0] == [(FREE_BYTES, 3 * FREE_BYTES)]
+    parser.cut()
+    assert follow(parser, [message])[0] == [(3 * FREE_BYTES, 3 * FREE_BYTES)]
 
 
 def bomb(keeps_context: bool) -> bytes:
@@ -80,21 +113,21 @@ def test_a_bomb_is_counted_and_cut(keeps_context: bool) -> None:
     """100 MB in 100 kB; with its context kept, the next message refers to what was thrown away."""
     parser = MessageParser(from_client=False, deflate=Deflate(server_keeps_context=keeps_context))
     seen, peak = follow(parser, in_reads(bomb(keeps_context)))
-    assert seen == [(MAX_MESSAGE_BYTES, HUGE), (1_000, 1_000)]
+    assert seen == [(FREE_BYTES, HUGE), (1_000, 1_000)]
     assert peak < PEAK
 
 
 def test_many_messages_in_one_read_are_not_held_together() -> None:
     """A read of 64 KiB with 60 messages of 1 MiB: each is made when the one before was handled."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    text = b"x" * MAX_MESSAGE_BYTES
+    text = b"x" * FREE_BYTES
     data = b"".join(
         write_frame(1, (packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4],
                     is_deflated=True)
         for _ in range(60)
     )  # fmt: skip
     seen, peak = follow(MessageParser(from_client=False, deflate=Deflate()), [data])
-    assert seen == [(MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES)] * 60
+    assert seen == [(FREE_BYTES, FREE_BYTES)] * 60
     assert peak < PEAK
 
 

@@ -15,6 +15,7 @@ from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin, End, Frame, SocketData
 from telemetry.observing.exchange import Outcome
 from telemetry.observing.observer import Observer
+from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.socket_calls import SocketCalls
 from tests.corpus.live_recordings import NUMBER, load_sessions, observe_frames, write_frames
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
@@ -224,13 +225,13 @@ def test_a_session_that_is_continued_from_each_of_its_states_has_the_same_spans(
     assert isinstance(begin, Begin)
     given: list[Frame] = []
     numbers, states = itertools.count(1).__next__, 0
-    calls = SocketCalls(begin, LiveSession, numbers)
+    calls = SocketCalls(begin, LiveSession, numbers, OpenBodies())
     given += calls.feed(head)
     for frame in frames:
         given += calls.feed(frame)
         if (state := calls.state) is not None:
             states += 1
-            calls = SocketCalls(begin, LiveSession, numbers)
+            calls = SocketCalls(begin, LiveSession, numbers, OpenBodies())
             given += [*calls.feed(head), *calls.feed(state)]
     observer = Observer()
     turns = [turn for frame in given if (turn := observer.feed(frame)) is not None]

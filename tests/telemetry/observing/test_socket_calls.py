@@ -21,13 +21,14 @@ from telemetry.frames.kept import frame_bytes
 from telemetry.observing import source
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
+from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.socket_calls import SocketCalls
 from telemetry.observing.source import FrameSource
 from tests.telemetry import tap_frames
 from tests.telemetry.tap_frames import MS, START_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from codec.parts import Message
     from telemetry.observing.source import Receipt
@@ -112,11 +113,11 @@ class Wire:
 class Recording:
     """What a source records."""
 
-    def __init__(self) -> None:
+    def __init__(self, bodies: OpenBodies | None = None) -> None:
         self.failures: list[Exception] = []
         self.exchanges: list[Exchange] = []
         self.receipts: list[Receipt] = []
-        self.source = FrameSource(Observer(self.failures.append), self._record)
+        self.source = FrameSource(Observer(self.failures.append, bodies=bodies), self._record)
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         assert receipt is not None
@@ -169,6 +170,87 @@ def test_each_response_is_a_call_while_the_connection_lasts() -> None:
     assert texts == ["first", "one", "second"]
 
 
+PICTURE = "data:image/png;base64,iVBORw0KGgo" + "A" * 6_700_000
+
+
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_a_picture_of_five_megabytes_is_kept_as_over_http(*, is_compressed: bool) -> None:
+    """Whatever the characters beside it; what continues the response lacks it, and says so."""
+    wire = Wire(is_compressed=is_compressed)
+    image = {"type": "input_image", "image_url": PICTURE}
+    content = [{"type": "input_text", "text": "What is it? \N{GRINNING FACE}"}, image]
+    items = [{"role": "user", "content": content}, {"role": "user", "content": "Well?"}]
+    create = {"type": "response.create", "model": "m-1", "input": items}
+    wire.say(create, from_client=True)
+    wire.answer("resp-1", "a cat")
+    wire.create("really?", previous_response_id="resp-1")
+    wire.answer("resp-2", "yes", "resp-1")
+    recording = Recording()
+    bodies = recording.source._observer.bodies
+    for frame in in_reads(wire.frames):
+        recording.feed([frame])
+    one, two = recording.exchanges
+    assert one.request is not None
+    assert two.request is not None
+    parts = [part for message in one.request.read_messages() for part in message.parts]
+    assert [type(part).__name__ for part in parts] == ["Text", "Media", "str"]
+    assert one.anomalies == ()
+    assert [*map(_words, two.request.read_messages())] == ["Well?", "a cat", "really?"]
+    assert "input_partial" in two.anomalies
+    assert bodies.held_bytes == 0
+
+
+def in_reads(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """Cut what came into reads of 64 KiB."""
+    for frame in frames:
+        if not isinstance(frame, SocketData):
+            yield frame
+            continue
+        for at in range(0, len(frame.data), 65536):
+            data = frame.data[at : at + 65536]
+            yield SocketData(frame.exchange, frame.at_ns, frame.from_client, data)
+
+
+def test_a_request_for_which_there_is_no_room_is_known_by_its_beginning() -> None:
+    """The largest message under way is cut, its room is given back, and the next one is read."""
+    bodies = OpenBodies(max_bytes=3 * 1024 * 1024)
+    wire = Wire()
+    wire.say({"type": "response.create", "model": "m-1", "input": PICTURE}, from_client=True)
+    wire.answer("resp-1", "a cat")
+    wire.create("next")
+    wire.answer("resp-2", "two")
+    recording = Recording(bodies)
+    recording.feed(in_reads(wire.frames))
+    one, two = recording.exchanges
+    assert one.request is not None
+    assert one.request.model == "m-1"
+    assert "input_partial" in one.anomalies
+    assert two.request is not None
+    assert [*map(_words, two.request.read_messages())] == ["next"]
+    assert (two.anomalies, bodies.held_bytes) == ((), 0)
+
+
+@pytest.mark.parametrize("end", ["end", "again", "restart", "broken"])
+def test_a_message_that_never_ends_gives_its_room_back(end: str) -> None:
+    """When the connection ends, comes again or is lost, and when it breaks the protocol."""
+    recording, wire = Recording(), Wire()
+    wire.say({"type": "response.create", "model": "m-1", "input": PICTURE}, from_client=True)
+    *begun, _ = in_reads(wire.frames)
+    recording.feed(begun)
+    bodies = recording.source._observer.bodies
+    assert bodies.held_bytes > 5_000_000
+    if end == "end":
+        wire.end()
+        recording.feed(wire.frames[-1:])
+    elif end == "again":
+        recording.feed(begun[:1])
+    elif end == "restart":
+        recording.source.forget_all()
+    else:
+        recording.feed([SocketData(NUMBER, START_NS + 500 * MS, False, b"\xff\xff\xff")])
+    assert bodies.held_bytes == 0
+
+
 def test_rate_limits_from_a_message_are_in_the_head_of_the_next_call() -> None:
     """As they are in the head of an answer over HTTP."""
     wire = Wire()
@@ -180,7 +262,9 @@ def test_rate_limits_from_a_message_are_in_the_head_of_the_next_call() -> None:
         wire.say(limits, from_client=False)
     begin, *frames = wire.frames
     assert isinstance(begin, Begin)
-    calls = SocketCalls(begin, cast("Any", RealtimeSession), iter(range(1, 9)).__next__)
+    calls = SocketCalls(
+        begin, cast("Any", RealtimeSession), iter(range(1, 9)).__next__, OpenBodies()
+    )
     given = [each for frame in frames for each in calls.feed(frame)]
     heads = [frame.headers for frame in given if isinstance(frame, ResponseHead)]
     assert heads[0] == ()
