@@ -27,12 +27,18 @@ _CREDENTIAL_NAME = re.compile(
 )
 """Matches parts of the names of headers, and of members of JSON, that carry credentials."""
 
+_NONCE = "sec-websocket-key"
+"""A random number in each handshake of a WebSocket (RFC 6455, 4.1), a key in name alone. Otherwise
+each connection would be another caller's."""
+
 
 def looks_like_credential(name: str) -> bool:
     """Tell whether the name of a header, in lower case, says that it carries a credential.
 
     A name that is too long to be searched counts as such a name.
     """
+    if name == _NONCE:
+        return False
     return len(name) > MAX_NAME_CHARS or _CREDENTIAL_NAME.search(name) is not None
 
 

@@ -113,9 +113,9 @@ text is skipped at once, however long it is."""
 @lru_cache(maxsize=1_024)
 def is_harmless(name: str) -> bool:
     """Tell whether a header, in lower case, is known to carry no credential."""
-    if name in _HARMLESS:  # the key of a WebSocket's handshake is one in name alone
-        return True
-    return name.startswith(_HARMLESS_PREFIXES) and not looks_like_credential(name)
+    if looks_like_credential(name):
+        return False
+    return name in _HARMLESS or name.startswith(_HARMLESS_PREFIXES)
 
 
 def may_hold_credential(name: str) -> bool:
