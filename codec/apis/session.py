@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from codec.said import Said
     from codec.text.jsontext import JsonObject
 
-__all__ = ("CallEnd", "OpenSession", "Session", "SessionCall")
+__all__ = ("CallEnd", "OpenSession", "Session", "SessionCall", "write_event")
+
+_WITHOUT_LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
+
+
+def write_event(text: bytes) -> bytes:
+    """Write a message as an event of a stream; line ends are outside of strings, so white space."""
+    return b"data: " + text.translate(_WITHOUT_LINE_ENDS) + b"\n\n"
 
 
 class CallEnd(StrEnum):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.apis.session import CallEnd
+from codec.apis.session import CallEnd, write_event
 from codec.errors import CodecError
 from codec.members import object_of
 from codec.text.jsontext import encode_json
@@ -50,6 +50,9 @@ _REFUSED_STATUS = 400
 _read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
 
 _EXTENSIONS = "sec-websocket-extensions"
+
+_QUIET_CLOSES = frozenset({None, 1000, 1001})
+"""Codes of a close that is no error (RFC 6455, section 7.4.1)."""
 
 _TEXTS = frozenset({MessageKind.TEXT, MessageKind.BINARY})
 
@@ -187,8 +190,10 @@ class SocketCalls:
             return
         try:
             for message in direction.feed(frame.data):
-                if message.kind in _TEXTS:
-                    yield from self._tell(message, frame)
+                is_close = message.kind is MessageKind.CLOSE and not frame.from_client
+                told = _read_close(message) if is_close else message
+                if told.kind in _TEXTS:
+                    yield from self._tell(told, frame)
         except CodecError:
             self._is_unread = True  # what follows cannot be understood either
             self.close()
@@ -326,7 +331,7 @@ class _OpenCall:
         if self.call.body is not self._body:
             yield self._ask()
         if self.call.end is not CallEnd.REFUSED:
-            text = b"data: " + text.replace(b"\n", b" ") + b"\n\n"
+            text = write_event(text)
         yield ResponseData(self.number, min(at_ns, self.call.end_ns or at_ns), text)
 
     def _ask(self) -> Frame:
@@ -346,6 +351,16 @@ class _OpenCall:
         return End(
             exchange=self.number, at_ns=at_ns, kind=kind, message=message, shed_bytes=shed_bytes
         )
+
+
+def _read_close(close: Message) -> Message:
+    """Make a message of an error that a server says as it closes: Google has no other errors."""
+    code = close.close_code
+    if code in _QUIET_CLOSES:
+        return close
+    words = close.close_reason or f"the upstream closed the WebSocket with the status {code}"
+    data = encode_json({"error": {"code": code, "message": words}}).encode()
+    return msgspec.structs.replace(close, kind=MessageKind.TEXT, data=data, size_bytes=len(data))
 
 
 def _prefer_metadata(headers: Headers, body: JsonObject) -> Headers:

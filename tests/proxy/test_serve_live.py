@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trustme
 from google import genai
-from google.genai import types
+from google.genai import errors, types
 from websockets.asyncio.client import connect as connect_websocket
 from websockets.asyncio.server import serve as serve_websockets
 from websockets.exceptions import ConnectionClosed
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from websockets.asyncio.server import ServerConnection
 
+    from telemetry.spans.otlp.decoding import DecodedSpan
+
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
@@ -39,6 +41,7 @@ KEY = "AIzaSyC4n4ryC4n4ryC4n4ryC4n4ryC4n4ryC4n4"
 HANDLE = "handle-c4n4ry-of-a-session"
 SOUND = b"\1\0" * 2_400
 MODEL = "gemini-live-demo"
+UNKNOWN = "gemini-of-nobody"
 USAGE = {
     "promptTokenCount": 20,
     "responseTokenCount": 9,
@@ -74,7 +77,9 @@ class Google:
 
     async def _answer(self, connection: ServerConnection, message: dict[str, Any]) -> None:
         send = connection.send
-        if "setup" in message:
+        if message.get("setup", {}).get("model") == f"models/{UNKNOWN}":
+            await connection.close(1008, f"models/{UNKNOWN} is not found; your key is {KEY}")
+        elif "setup" in message:
             await send(_lines(setupComplete={}))
             await send(_lines(sessionResumptionUpdate={"newHandle": HANDLE, "resumable": True}))
         elif "client_content" in message:
@@ -141,7 +146,7 @@ def trust(runs: Runs) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(runs.folder / "ca.pem"))
 
 
-def connect(runs: Runs, **config: Any) -> Any:
+def connect(runs: Runs, model: str = MODEL, **config: Any) -> Any:
     """Open a session with Google's SDK."""
     options = types.HttpOptions(
         base_url=f"http://localhost:{runs.variables['SPANTAP_PORT']}",
@@ -149,7 +154,7 @@ def connect(runs: Runs, **config: Any) -> Any:
     )
     client = genai.Client(api_key=KEY, http_options=options)
     return client.aio.live.connect(
-        model=MODEL,
+        model=model,
         config=types.LiveConnectConfig(
             response_modalities=[types.Modality.AUDIO],
             input_audio_transcription=types.AudioTranscriptionConfig(),
@@ -175,11 +180,15 @@ async def hold_session(session: Any) -> None:
         assert message.tool_call is None
 
 
-def read_spans(runs: Runs) -> list[dict[str, Any]]:
-    """The attributes of each call's span, oldest first."""
+def decode(runs: Runs) -> list[DecodedSpan]:
+    """The span of each call, oldest first."""
     with open_calls(runs.store) as reader:
-        spans = [span for one in reader.newest(100) for span in decode_spans(one.span)]
-    return [dict(span.attributes) for span in spans]
+        return [span for one in reader.newest(100) for span in decode_spans(one.span)]
+
+
+def read_spans(runs: Runs) -> list[dict[str, Any]]:
+    """The attributes of each of them."""
+    return [dict(span.attributes) for span in decode(runs)]
 
 
 def assert_unseen(runs: Runs, *secrets: str) -> None:
@@ -241,6 +250,19 @@ async def test_a_key_of_the_query_is_relayed_and_recorded_nowhere(
             calls = await wait_for_calls(runs, 1)
     assert google.targets == [target]
     assert calls == [("completed", "Ahoy?")]
+    assert_unseen(runs, KEY)
+
+
+async def test_a_session_that_is_refused_is_an_error_in_the_words_of_google(tmp_path: Path) -> None:
+    """The SDK raises them; a key that they quote is masked."""
+    async with running(tmp_path) as (_, runs):
+        with pytest.raises(errors.APIError, match="is not found"):
+            async with connect(runs, UNKNOWN):
+                pass
+        calls = await wait_for_calls(runs, 1)
+        [span] = decode(runs)
+    assert [outcome for outcome, _ in calls] == ["upstream_error"]
+    assert f"models/{UNKNOWN} is not found; your key is" in span.status_message
     assert_unseen(runs, KEY)
 
 

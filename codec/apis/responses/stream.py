@@ -12,6 +12,7 @@ import msgspec
 
 from codec.apis.responses.fold import ResponseFold
 from codec.apis.responses.item_fold import DELTAS
+from codec.apis.session import write_event
 from codec.budget import MAX_ANSWER_BYTES, Budget
 from codec.delta_reader import DeltaReader, are_short, is_short
 from codec.text.base64_text import TakenPictures
@@ -75,8 +76,6 @@ def read_run(lines: Sequence[bytes], text: OpenText) -> list[str]:
     ]
     return pieces if len(pieces) == len(lines) else []
 
-
-_WITHOUT_LINE_ENDS = bytes.maketrans(b"\r\n", b"  ")
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 """Largest event without its images: the last one repeats the whole answer."""
@@ -143,8 +142,8 @@ class MessageStream(ResponseStream):
         return self._fold.item_count
 
     def feed_message(self, text: bytes) -> None:
-        """Feed an event; outside of its strings, line ends are white space."""
-        self.feed(b"data: " + text.translate(_WITHOUT_LINE_ENDS) + b"\n\n")
+        """Feed an event."""
+        self.feed(write_event(text))
 
     def feed_cut(self, kind: str) -> None:
         """Feed the type of an event that is too large to be read."""

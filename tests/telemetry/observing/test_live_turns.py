@@ -8,6 +8,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from websockets.frames import Frame as WireFrame
+from websockets.frames import Opcode
 
 from codec.apis.gemini.live.session import LiveSession
 from codec.text.jsontext import compact_text, decode_json
@@ -237,6 +239,57 @@ def test_a_session_that_is_continued_from_each_of_its_states_has_the_same_spans(
     turns = [turn for frame in given if (turn := observer.feed(frame)) is not None]
     assert tell(turns) == tell(observe_frames([begin, head, *frames]))
     assert states > 2
+
+
+def write_close(code: int, reason: str) -> bytes:
+    """The wire of a close by the server."""
+    return WireFrame(Opcode.CLOSE, code.to_bytes(2, "big") + reason.encode()).serialize(mask=False)
+
+
+ASKED: Messages = [
+    (True, b'{"setup": {"model": "models/m-1"}}'),
+    (False, b'{"setupComplete": {}}'),
+    (True, b'{"clientContent": {"turns": [{"parts": [{"text": "Hi"}]}], "turnComplete": true}}'),
+    (False, b'{"serverContent": {"outputTranscription": {"text": "Hel"}}}'),
+]
+
+
+@pytest.mark.parametrize(
+    ("count", "outcome"),
+    [
+        (1, Outcome.UPSTREAM_ERROR),
+        (3, Outcome.UPSTREAM_ERROR),
+        (4, Outcome.STREAM_ERROR),
+    ],
+)
+def test_an_error_by_which_the_server_closes_is_an_error_of_the_turn(
+    count: int, outcome: Outcome
+) -> None:
+    """Or of the setup that it refuses. Google has no message for errors."""
+    *frames, end = write_frames(ASKED[:count], EndKind.UPSTREAM_BROKEN)
+    close = SocketData(NUMBER, START_NS + 99 * MS, False, write_close(1008, "no quota"))
+    [turn] = observe_frames([*frames, close, end])
+    assert (turn.outcome, turn.error_message) == (outcome, "no quota")
+
+
+def test_a_close_that_is_no_error_cuts_the_turn() -> None:
+    """As the end of the connection does."""
+    *frames, end = write_frames(ASKED, EndKind.UPSTREAM_BROKEN)
+    close = SocketData(NUMBER, START_NS + 99 * MS, False, write_close(1000, "bye"))
+    [turn] = observe_frames([*frames, close, end])
+    assert turn.outcome is Outcome.TRUNCATED
+
+
+def test_words_that_come_late_are_in_the_record() -> None:
+    """Whatever the model has said by then."""
+    heard = [
+        (False, b'{"serverContent": {"inputTranscription": {"text": "%b"}}}' % words)
+        for words in (b"Ahoy", b" there")
+    ]
+    ends = (False, b'{"serverContent": {"turnComplete": true}}')
+    [turn] = observe_frames(write_frames([*ASKED[:2], ASKED[3], *heard, ends]))
+    assert show(turn)["asked"] == ["Ahoy there"]
+    assert show(turn)["said"] == "Hel"
 
 
 @with_sessions

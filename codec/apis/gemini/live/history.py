@@ -89,17 +89,23 @@ class History:
         """Add a content."""
         self._insert(len(self._contents), content)
 
-    def hear(self, words: str) -> None:
-        """Add words to the transcript of what the user is saying."""
+    def hear(self, words: str, *, is_late: bool = False) -> None:
+        """Add words to the transcript of what the user is saying.
+
+        Late ones are about the open turn, so that they stand before its answer.
+        """
         if self._spoken is None:
-            content = {"role": "user", "parts": [{"text": "", "transcript": True}]}
-            self._spoken = self._insert(len(self._contents), content)
+            at = len(self._contents)
+            if is_late:
+                at = max(0, self._mark - self._dropped)
+                self._mark = self._joined = self._dropped + at + 1
+            self._spoken = self._insert(at, _write_spoken(""))
         spoken = self._spoken
         [part] = spoken.value["parts"]
         if len(part["text"]) + len(words) > _MAX_TRANSCRIPT_CHARS:
             self.is_partial = True
             return
-        part["text"] += words
+        spoken.value = _write_spoken(part["text"] + words)
         spoken.size_bytes += len(words)
         self._size_bytes += len(words)
         self._forget()
@@ -113,10 +119,15 @@ class History:
         self._mark = self._dropped + len(self._contents)
         joined_count = max(0, self._joined - self._dropped)
         self._joined = self._mark
-        return [kept.value for kept in self._contents], joined_count
+        return self.list(), joined_count
+
+    def list(self) -> list[JsonObject]:
+        """List the contents that the open turn is about."""
+        return [kept.value for kept in self._contents[: max(0, self._mark - self._dropped)]]
 
     def end(self, content: JsonObject | None) -> None:
         """End a turn, and put its answer behind the contents that it had."""
+        self.pause()
         if content is not None:
             self._insert(max(0, self._mark - self._dropped), content)
             self._joined = self._mark + 1
@@ -137,3 +148,8 @@ class History:
             self.is_partial = True
             if kept is self._spoken:
                 self._spoken = None
+
+
+def _write_spoken(words: str) -> JsonObject:
+    """Write what the user spoke, as a new value: a call may have the one before."""
+    return {"role": "user", "parts": [{"text": words, "transcript": True}]}

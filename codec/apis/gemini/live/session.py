@@ -6,8 +6,12 @@ where the model says so, or where it calls tools, because their output begins th
 that the user interrupts says that first, and ends then; if its end does not come, the next turn
 ends it.
 
-Messages have no ids. So words of the user that are heard after the model began to speak belong to
-the next turn, although the last of them may be late ones of the turn before.
+Messages have no ids, and nothing orders what the user is heard to say among the rest. So words that
+are heard while a turn is under way belong to it, until it is interrupted: they come late. Then its
+call gets another body.
+
+What the server says between two turns about the session, that it goes away, or about tools whose
+output it does not want any more, is in the body of the next turn.
 """
 
 from __future__ import annotations
@@ -17,11 +21,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from codec.apis.gemini.live.asked import NOTICES
 from codec.apis.gemini.live.history import History
 from codec.apis.gemini.live.sound import INPUT_RATE, SoundCount, take_sound
 from codec.apis.gemini.live.stream import LiveStream
 from codec.apis.gemini.names import both, member_of, some_of
 from codec.apis.session import CallEnd, SessionCall
+from codec.budget import size_bytes
 from codec.members import list_of, object_of, text_of
 from codec.text.json_size import decoded_bytes
 from codec.text.jsontext import decode_json, encode_json
@@ -40,6 +46,12 @@ _MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 """The most memory that the values of one message may take."""
 
 _MAX_ID_CHARS: Final = 256
+
+_MAX_NOTICE_BYTES: Final = 16 * 1024
+"""The most memory that a notice takes until the next turn: ids of calls, or a time."""
+
+_ABOUT_TURN: Final = ("serverContent", "toolCall", "usageMetadata", *NOTICES)
+"""Members of the messages that are about a turn. Others may have the handle of the session."""
 
 _RESUMPTION: Final = both("sessionResumption")
 _NAME: Final = re.compile(rb'\s*\{\s*"(\w{1,40})"').match
@@ -65,8 +77,8 @@ class LiveSession:
     """
 
     __slots__ = (
-        *("_asked_ns", "_history", "_lend", "_misses_setup", "_open", "_session_id", "_setup"),
-        "_sound",
+        *("_asked_ns", "_has_begun", "_history", "_lend", "_misses_setup", "_notices", "_open"),
+        *("_session_id", "_setup", "_sound"),
     )
 
     def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
@@ -75,6 +87,8 @@ class LiveSession:
         self._setup: JsonObject = {}
         self._misses_setup = True
         self._session_id: str | None = None
+        self._has_begun = False  # the server took the setup
+        self._notices: JsonObject = {}  # since the last turn ended
         self._asked_ns: deque[int] = deque(maxlen=MAX_WAITING)  # when the client asked
         self._open: _Open | None = None
         self._sound = SoundCount(INPUT_RATE)  # since the last turn began
@@ -88,10 +102,11 @@ class LiveSession:
             return None
         setup = None if self._misses_setup else self._setup
         sound = [self._sound.size_bytes, self._sound.seconds, self._sound.is_known]
-        return encode_json([setup, self._session_id, sound, self._history.state]).encode()
+        known = [setup, self._session_id, self._has_begun, self._notices, sound]
+        return encode_json([*known, self._history.state]).encode()
 
     def _restore(self, state: list[Any]) -> None:
-        setup, self._session_id, sound, history = state
+        setup, self._session_id, self._has_begun, self._notices, sound, history = state
         if setup is not None:
             self._keep_setup(setup)
         self._sound = SoundCount(INPUT_RATE, *sound)
@@ -179,20 +194,23 @@ class LiveSession:
         return take_sound(part, self._sound) if isinstance(part, dict) else part
 
     def _read_event(self, message: JsonObject, text: bytes, at_ns: int) -> Iterator[SessionCall]:
+        if message.get("error"):
+            yield from self._fail(text, at_ns)
+            return
+        self._note_session(message)
         said = object_of(member_of(message, "serverContent"))
-        complete = object_of(member_of(message, "setupComplete"))
-        if (session_id := text_of(member_of(complete, "sessionId"))) is not None:
-            self._session_id = session_id[:_MAX_ID_CHARS]
-        self._hear_words(object_of(member_of(said, "inputTranscription")))
         says = _says_something(message, said)
         ends = member_of(said, "turnComplete") is True
         opened = self._open
         if opened is not None and opened.stream.is_interrupted and says and not ends:
             yield self._end(opened, CallEnd.ANSWERED, at_ns)
+        self._hear_words(object_of(member_of(said, "inputTranscription")))
         if self._open is None:
             if not says and not (ends and self._asked_ns):
                 return
             self._open = self._begin(at_ns)
+        if all(member_of(message, name) is None for name in _ABOUT_TURN):
+            return
         opened = self._open
         call, stream = opened.call, opened.stream
         stream.feed_message(text)
@@ -200,19 +218,48 @@ class LiveSession:
             call.first_ns = at_ns
         if call.content_ns is None and stream.has_content:
             call.content_ns = at_ns
+        if stream.is_interrupted:
             self._history.pause()
         yield self._end(opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
 
+    def _note_session(self, message: JsonObject) -> None:
+        """Note what a message says of the session."""
+        complete = member_of(message, "setupComplete")
+        self._has_begun |= complete is not None
+        if (session_id := text_of(member_of(object_of(complete), "sessionId"))) is not None:
+            self._session_id = session_id[:_MAX_ID_CHARS]
+        if self._open is None:
+            for name in NOTICES:
+                value = member_of(message, name)
+                if value is not None and size_bytes(value) <= _MAX_NOTICE_BYTES:
+                    self._notices[name] = value
+
+    def _fail(self, text: bytes, at_ns: int) -> Iterator[SessionCall]:
+        """End what an error is about: the open turn, all that waits, or a setup that is refused."""
+        if (opened := self._open) is not None:
+            opened.stream.feed_message(text)
+            yield self._end(opened, CallEnd.BROKEN, at_ns)
+        while self._asked_ns or not self._has_begun:
+            opened = self._begin(at_ns)
+            opened.stream.feed_message(text)
+            yield self._end(opened, CallEnd.REFUSED, at_ns)
+
     def _hear_words(self, heard: JsonObject) -> None:
         if (words := text_of(heard.get("text"))) is not None:
-            self._history.hear(words)
+            opened = self._open
+            is_late = opened is not None and not opened.stream.is_interrupted
+            self._history.hear(words, is_late=is_late)
+            if opened is not None and is_late:
+                opened.call.body = opened.call.body | {"contents": self._history.list()}
+                opened.call.is_partial |= self._history.is_partial
         if heard.get("finished") is True:
             self._history.pause()
 
     def _begin(self, at_ns: int) -> _Open:
         """Begin a turn, with all of the conversation as far as it is known."""
         contents, joined_count = self._history.begin()
-        body = self._setup | {"contents": contents}
+        body = self._setup | {"contents": contents} | self._notices
+        self._notices, self._has_begun = {}, True
         if self._session_id is not None:
             body["session_id"] = self._session_id
         if (count := self._sound.describe()) is not None:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from codec.apis.gemini.live.asked import NOTICES
 from codec.apis.gemini.live.sound import OUTPUT_RATE, SoundCount, take_sound
 from codec.apis.gemini.names import member_of
 from codec.apis.gemini.said import ContentAnswer
 from codec.apis.gemini.stream import MAX_WASTED_FRAMES, ContentStream
+from codec.apis.session import write_event
 from codec.members import list_of, object_of, text_of
 from codec.said import Ending
 from codec.text.integers import count_of
@@ -38,7 +40,7 @@ _NOT_OF_CANDIDATE: Final = frozenset(
         *("generationComplete", "turnCompleteReason", "waitingForInput"),
     }
 )
-_WITHOUT_LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
+_BESIDE_CONTENT: Final = ("usageMetadata", "error", *NOTICES)
 
 
 class LiveAnswer(ContentAnswer, frozen=True, kw_only=True):
@@ -87,8 +89,8 @@ class LiveStream(ContentStream):
         return self._has_end
 
     def feed_message(self, text: bytes) -> None:
-        """Feed a message; outside of its strings, line ends are white space."""
-        self.feed(b"data: " + text.translate(_WITHOUT_LINE_ENDS) + b"\n\n")
+        """Feed a message."""
+        self.feed(write_event(text))
 
     def feed_cut(self) -> None:
         """Pass over a message that is too large to be read."""
@@ -125,8 +127,9 @@ class LiveStream(ContentStream):
             candidate |= {"content": content, "finishReason": _TOOL_CALL}
             self._has_end = True
         chunk: JsonObject = {"candidates": [candidate]}
-        if isinstance(usage := member_of(message, "usageMetadata"), dict):
-            chunk["usageMetadata"] = usage
+        for name in _BESIDE_CONTENT:
+            if (beside := member_of(message, name)) is not None:
+                chunk[name] = beside
         super()._feed_value(chunk, event)
 
     def _read_content(self, said: JsonObject) -> JsonObject:

@@ -102,6 +102,7 @@ class Talk:
     def __init__(self, setup: dict[str, Any] | None = SETUP) -> None:
         self.session = LiveSession()
         self.now_ns = 0
+        self.calls: list[SessionCall] = []
         self.ended: list[SessionCall] = []
         if setup is not None:
             self.ask(setup=setup)
@@ -112,6 +113,7 @@ class Talk:
         for call in self.session.feed(
             text, from_client=from_client, at_ns=self.now_ns, is_whole=is_whole
         ):
+            self.calls.append(call)
             if call.end is not None:
                 self.ended.append(call)
         if self.continues and (state := self.session.state) is not None:
@@ -132,6 +134,10 @@ class Talk:
         counts = {} if usage is None else {"usageMetadata": usage}
         text = encode_json({"serverContent": said, **counts}).encode()
         return self.feed(text, from_client=False)
+
+    def serve(self, **message: Any) -> int:
+        """Send a message of the server."""
+        return self.feed(encode_json(message).encode(), from_client=False)
 
     def speak(self, text: str) -> int:
         """Say a word of an answer."""
@@ -185,20 +191,44 @@ class TestTurns:
         assert asked(call) == [("user", " Hi there")]
         assert call.body["input_audio"] == {"bytes": 4_800, "seconds": 0.15}
 
-    def test_words_that_come_late_are_in_the_body_until_the_model_speaks(self) -> None:
-        """Later ones belong to the next turn."""
+    def test_words_that_come_late_are_in_the_body_until_the_turn_is_interrupted(self) -> None:
+        """Later ones belong to the next turn; a body that was given out does not change."""
         talk = Talk()
         talk.hear("Hi")
         talk.event(modelTurn={"parts": []})
+        [opened] = talk.calls
+        before = opened.body
         talk.hear(" there")
         talk.speak("Hello")
+        talk.hear(", you")
+        talk.event(interrupted=True)
         talk.hear("Stop")
         first = talk.end()
         talk.speak("Fine")
         second = talk.end()
-        assert asked(first) == [("user", "Hi there")]
-        assert asked(second) == [("user", "Hi there"), ("model", "Hello"), ("user", "Stop")]
+        assert asked(first) == [("user", "Hi there, you")]
+        assert asked(second) == [("user", "Hi there, you"), ("model", "Hello"), ("user", "Stop")]
         assert (first.joined_count, second.joined_count) == (0, 2)
+        assert before["contents"] == [
+            {"role": "user", "parts": [{"text": "Hi", "transcript": True}]},
+        ]
+
+    def test_words_that_all_come_late_stand_before_the_answer(self) -> None:
+        """The model may answer before anything is written down of what the user said."""
+        talk = Talk()
+        talk.write("One")
+        talk.speak("1")
+        talk.end()
+        talk.speak("2")
+        talk.write("Three", complete=False)
+        talk.hear("Two")
+        second = talk.end()
+        assert asked(second) == [("user", "One"), ("model", "1"), ("user", "Two")]
+        talk.write("Now")
+        assert asked(talk.end()) == [
+            *(("user", "One"), ("model", "1"), ("user", "Two"), ("model", "2")),
+            *(("user", "Three"), ("user", "Now")),
+        ]
 
     def test_contents_that_are_not_complete_ask_for_nothing(self) -> None:
         """They are the history that a client begins with."""
@@ -273,6 +303,32 @@ class TestTurns:
         talk.write("Hi")
         assert LiveRequest(talk.end().body).session_id == "s1"
 
+    def test_notices_are_in_the_turn_under_way_or_else_in_the_next_one(self) -> None:
+        """That the session ends soon, and that results of tools are not wanted any more."""
+        talk = Talk()
+        away, cancelled = {"timeLeft": "50s"}, {"ids": ["c1"]}
+        talk.serve(toolCallCancellation=cancelled)
+        talk.write("Hi")
+        talk.speak("Hello")
+        talk.serve(goAway=away)
+        first = talk.end()
+        talk.speak("Well")
+        second = talk.end()
+        assert first.body["toolCallCancellation"] == cancelled
+        assert said_of(first).body["goAway"] == away
+        assert LiveRequest(first.body).parameters.keys() == {"model", "generationConfig"}
+        assert second.body.keys() == {*SETUP, "contents"}
+
+    def test_the_handle_of_a_session_is_in_no_call(self) -> None:
+        """It is as good as a password; the message is about no turn."""
+        talk = Talk()
+        talk.write("Hi")
+        talk.speak("Hello")
+        before = len(talk.calls)
+        talk.serve(sessionResumptionUpdate={"newHandle": "secret", "resumable": True})
+        assert len(talk.calls) == before
+        assert "secret" not in encode_json([dict(said_of(talk.end()).body)])
+
     def test_a_session_that_is_resumed_is_partial(self) -> None:
         """What was said before is not known, and the handle is not kept."""
         talk = Talk(SETUP | {"sessionResumption": {"handle": "secret"}})
@@ -324,6 +380,38 @@ class TestEndings:
         assert (first.end, say(first), first.end_ns) == (CallEnd.CLOSED, "Hel", 99)
         assert said_of(first).ending(streamed=True) is Ending.OPEN
         assert (second.end, second.first_ns) == (CallEnd.CLOSED, None)
+
+    def test_an_error_ends_the_turn_under_way(self) -> None:
+        """With what was said before it."""
+        talk = Talk()
+        talk.write("Hi")
+        talk.speak("Hel")
+        talk.serve(error={"code": 1011, "message": "internal"})
+        [call] = talk.ended
+        assert (call.end, say(call)) == (CallEnd.BROKEN, "Hel")
+        assert (error := said_of(call).error) is not None
+        assert (error.code, error.message) == ("1011", "internal")
+        assert not talk.session.close(99)
+
+    def test_an_error_refuses_what_waits(self) -> None:
+        """Each request is a call."""
+        talk = Talk()
+        talk.write("One")
+        talk.write("Two")
+        talk.serve(error={"code": 1008, "message": "no quota"})
+        assert [call.end for call in talk.ended] == [CallEnd.REFUSED] * 2
+        assert [text for _, text in asked(talk.ended[1])] == ["One", "Two"]
+
+    def test_a_setup_that_is_refused_is_a_call(self) -> None:
+        """A model that does not exist, a key that is wrong; later nothing is refused."""
+        talk = Talk()
+        talk.serve(error={"code": 1007, "message": "no such model"})
+        [call] = talk.ended
+        assert (call.end, call.body) == (CallEnd.REFUSED, SETUP | {"contents": []})
+        taken = Talk()
+        taken.serve(setupComplete={})
+        taken.serve(error={"code": 1011, "message": "internal"})
+        assert not taken.ended
 
     @pytest.mark.parametrize(
         "message",
@@ -409,6 +497,7 @@ class TestBounds:
                         [
                             *("setup", "clientContent", "realtime_input", "toolResponse"),
                             *("serverContent", "toolCall", "usageMetadata", "setupComplete"),
+                            *("error", "goAway", "toolCallCancellation"),
                         ]
                     ),
                     json_values
