@@ -25,6 +25,7 @@ from codec.text.jsontext import encode_json
 from codec.websockets import MessageKind, MessageParser, read_deflate
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import (
+    RECORDED_REQUEST_HEADERS,
     End,
     RequestBody,
     ResponseData,
@@ -33,6 +34,7 @@ from telemetry.frames.frame import (
     SocketState,
 )
 from telemetry.observing.open_bodies import Holding
+from telemetry.privacy.credential_names import leave_out_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -366,17 +368,21 @@ def _read_close(close: Message) -> Message:
 def _prefer_metadata(headers: Headers, body: JsonObject) -> Headers:
     """Let the request say what the handshake said for the whole connection: session, thread, turn.
 
-    Codex repeats its heads in ``client_metadata``, some with underscores.
+    Codex repeats its heads in ``client_metadata``, some with underscores. What the observer itself
+    heeds stays, such as the wish that no content be recorded, and members that are left out of
+    heads are left out here.
     """
     said = object_of(body.get("client_metadata"))
     if not said:
         return headers
-    return tuple(
+    return leave_out_credentials(
         (name, value if (own := _find_own(said, name)) is None else own) for name, value in headers
     )
 
 
 def _find_own(said: JsonObject, name: str) -> str | None:
+    if name.encode("latin-1") in RECORDED_REQUEST_HEADERS:
+        return None
     own = said.get(name, said.get(name.replace("-", "_")))
     return own if isinstance(own, str) else None
 

@@ -477,9 +477,13 @@ def test_bytes_that_are_no_websocket_end_the_observation_and_nothing_else() -> N
 
 
 def test_a_client_that_asks_for_no_content_is_heeded_in_each_call() -> None:
-    """It said so in its handshake."""
+    """It said so in its handshake, and no message takes that back."""
     wire = two_answers(headers=(("x-spantap-content", "off"),))
-    for exchange in Recording().feed(wire.frames).exchanges:
+    wire.create("third", client_metadata={"x-spantap-content": "on"})
+    wire.answer("resp-3", "three")
+    exchanges = Recording().feed(wire.frames).exchanges
+    assert len(exchanges) == 3
+    for exchange in exchanges:
         assert exchange.hides_content
 
 
