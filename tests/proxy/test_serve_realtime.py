@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from openai.resources.realtime.realtime import AsyncRealtimeConnectionManager
     from websockets.asyncio.server import ServerConnection
 
 pytestmark = pytest.mark.timeout(120)
@@ -63,6 +64,7 @@ class Stub:
             "audio": {"input": {"transcription": {"model": "gpt-4o-transcribe"}}},
         }
         self.port = 0
+        self.transcribes = True
         self.path = ""
         self._count = 0
 
@@ -83,7 +85,12 @@ class Stub:
         return None
 
     async def _hear_session_update(self, event: dict[str, Any]) -> None:
-        self.session |= event["session"]
+        secrets = {"authorization", "headers"}
+        tools = [
+            {name: it for name, it in tool.items() if name not in secrets}
+            for tool in event["session"]["tools"]
+        ]
+        self.session |= event["session"] | {"tools": tools}
         await self._say("session.updated", session=self.session)
 
     async def _hear_input_audio_buffer_commit(self, _: dict[str, Any]) -> None:
@@ -93,6 +100,8 @@ class Stub:
         await self._say("conversation.item.added", item=item, previous_item_id=None)
         call = {"type": "function_call", "call_id": "call_1", "name": "clock", "arguments": "{}"}
         await self._answer([call | {"id": "item_c", "status": "completed"}])
+        if not self.transcribes:
+            return
         await asyncio.sleep(0.5)
         await self._say(
             "conversation.item.input_audio_transcription.completed",
@@ -159,15 +168,20 @@ async def _runs(stub: Stub, tmp_path: Path) -> AsyncIterator[Runs]:
     runs.see_none_left()
 
 
-async def talk(runs: Runs, *, is_refused: bool = False) -> None:
-    """Ask by voice; give the function's result; hear the answer, and interrupt the next one."""
+def connect(runs: Runs) -> AsyncRealtimeConnectionManager:
+    """A connection of the SDK, with a key wherever one can be."""
     client = AsyncOpenAI(api_key=KEY, base_url=f"http://{host(runs)}/v1", max_retries=0)
     protocols: Any = ["realtime", f"openai-insecure-api-key.{KEY}-protocol"]
-    async with client.realtime.connect(
+    return client.realtime.connect(
         model="gpt-realtime",
         extra_query={"api_key": f"{KEY}-query"},
         websocket_connection_options={"subprotocols": protocols},
-    ) as connection:
+    )
+
+
+async def talk(runs: Runs, *, is_refused: bool = False) -> None:
+    """Ask by voice; give the function's result; hear the answer, and interrupt the next one."""
+    async with connect(runs) as connection:
 
         async def hear(kind: str) -> None:
             async with asyncio.timeout(20):
@@ -251,3 +265,13 @@ async def test_no_key_is_anywhere(runs: Runs) -> None:
     assert KEY.encode() not in told
     files = b"".join(path.read_bytes() for path in runs.folder.rglob("*") if path.is_file())
     assert KEY.encode() not in files
+
+
+async def test_a_transcript_that_does_not_come_holds_a_span_back_for_some_seconds(
+    runs: Runs, stub: Stub
+) -> None:
+    """Though nothing more passes on the connection, which stays open."""
+    stub.transcribes = False
+    async with connect(runs) as connection:
+        await connection.input_audio_buffer.commit()
+        assert await wait_for_calls(runs, 1) == [("completed", "")]

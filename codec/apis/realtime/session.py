@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from codec.apis.realtime.conversation import Conversation
-from codec.apis.realtime.messages import MessageHead, decode_object, glimpse, read_head
-from codec.apis.realtime.settings import make_body, merge_settings, read_limits
+from codec.apis.realtime.settings import find_servers, make_body, merge_settings, read_limits
 from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
 from codec.apis.realtime.stream import TRANSCRIBED, RealtimeStream
 from codec.apis.realtime.transcripts import AwaitedTranscripts
+from codec.apis.responses.messages import decode_object, glimpse, read_head
 from codec.apis.session import CallEnd, SessionCall
 from codec.media import count_sound
 from codec.members import object_of, string_of, text_of
@@ -35,7 +35,7 @@ from codec.text.jsontext import decode_json, encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from codec.apis.realtime.messages import ResponseHead
+    from codec.apis.responses.messages import MessageHead, ResponseHead
     from codec.text.jsontext import JsonObject
 
 __all__ = ("MAX_OPEN", "MAX_WAITING", "RealtimeSession")
@@ -89,13 +89,14 @@ class RealtimeSession:
 
     __slots__ = (
         *("_awaited", "_conversation", "_creates", "_ended", "_held_bytes", "_lend", "_limits"),
-        *("_open", "_session_id", "_settings", "_sound_bytes", "_waiting"),
+        *("_open", "_servers", "_session_id", "_settings", "_sound_bytes", "_waiting"),
     )
 
     def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
         self._lend = lend
         self._conversation = Conversation()
         self._settings: JsonObject = {}
+        self._servers: JsonObject = {}  # what the client said of MCP servers
         self._held_bytes = 0  # of the settings
         self._session_id: str | None = None
         self._creates: deque[_Create] = deque()
@@ -114,12 +115,13 @@ class RealtimeSession:
         if self._open or self._creates or self._waiting:
             return None
         session = self._settings | {"id": self._session_id}
-        own = [[*self._ended], self._sound_bytes, self._limits]
+        own = [self._servers, [*self._ended], self._sound_bytes, self._limits]
         kept = [session, self._conversation.state, self._awaited.until_ns, *own]
         return encode_json(kept).encode()
 
     def _restore(self, state: list[Any]) -> None:
-        session, conversation, self._awaited.until_ns, ended, self._sound_bytes, limits = state
+        session, conversation, self._awaited.until_ns, self._servers, *rest = state
+        ended, self._sound_bytes, limits = rest
         self._conversation.restore(*conversation)
         self._set(session)
         self._ended.extend(ended)
@@ -130,7 +132,7 @@ class RealtimeSession:
     ) -> Sequence[SessionCall]:
         """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
         is_read = is_whole and decoded_bytes(text) <= _MAX_MESSAGE_BYTES
-        head = read_head(text) if is_read else glimpse(text)
+        head = read_head(text) if is_read else glimpse(text)[0]
         if from_client:
             self._read_command(head, text if is_read else None, at_ns)
         elif head.type == "error":
@@ -167,6 +169,9 @@ class RealtimeSession:
         elif head.type == "input_audio_buffer.append":
             sound = None if text is None else string_of(decode_object(text).get("audio"))
             self._count(None if sound is None else count_sound(sound))
+        elif head.type == "session.update" and text is not None:
+            session = object_of(decode_object(text).get("session"))
+            self._servers = find_servers(session) if "tools" in session else self._servers
         elif head.type == "conversation.item.create" and text is not None:
             self._count(take_sound(object_of(decode_object(text).get("item")))[1])
 
@@ -211,7 +216,7 @@ class RealtimeSession:
     def _set(self, session: JsonObject) -> None:
         self._session_id = text_of(session.get("id")) or self._session_id
         self._conversation.release(self._held_bytes)
-        self._settings = merge_settings(self._settings, session)
+        self._settings = merge_settings(self._settings, session, self._servers)
         self._held_bytes = self._conversation.hold(self._settings)
         if not self._held_bytes:
             self._settings = {name: it for name, it in self._settings.items() if name == "model"}

@@ -8,7 +8,8 @@ messages of both. :mod:`~codec.apis.responses.stream` joins events by
 A WebSocket carries many calls: a :class:`~codec.apis.responses.session.ResponseSession` finds them
 in its messages, and each is read by the same fold.
 
-Realtime has the same items and events, and reads them by ``asked``, ``said`` and ``stream``.
+Realtime has the same items and events, and reads them by ``asked``, ``said``, ``stream`` and
+``messages``.
 
-Doors: ``route``, ``session``, ``asked``, ``said``, ``stream``.
+Doors: ``route``, ``session``, ``asked``, ``said``, ``stream``, ``messages``.
 """

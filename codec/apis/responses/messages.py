@@ -1,4 +1,7 @@
-"""The messages of a Responses session, as far as they say which response they are about."""
+"""The messages of a session, as far as they say which response they are about.
+
+Those of Responses and those of Realtime say it in the same members.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,12 @@ __all__ = ("MessageHead", "ResponseHead", "decode_object", "glimpse", "items_of"
 
 
 class ResponseHead(msgspec.Struct, frozen=True, gc=False):
-    """The response that an event begins, or describes."""
+    """The response that an event begins, or describes; what is unset did not come."""
 
     id: str | None = None
     previous_response_id: str | None = None
+    conversation_id: str | msgspec.UnsetType | None = msgspec.UNSET
+    metadata: Any = msgspec.UNSET
 
 
 class MessageHead(msgspec.Struct, frozen=True, gc=False):
@@ -28,15 +33,17 @@ class MessageHead(msgspec.Struct, frozen=True, gc=False):
 
     type: str = ""
     stream_id: str | None = None
+    response_id: str | None = None
     response: ResponseHead | None = None
 
 
 _decode_head = msgspec.json.Decoder(MessageHead).decode
 
-_TYPE: Final = re.compile(rb'"type"\s{0,9}:\s{0,9}"(response\.[\w.]{1,99}|error)"').search
+_TYPE: Final = re.compile(rb'"type"\s{0,9}:\s{0,9}"([a-z_]{1,40}\.[\w.]{1,99}|error)"').search
 _STREAM: Final = re.compile(rb'"stream_id"\s{0,9}:\s{0,9}"([\w.-]{1,256})"').search
+_RESPONSE_ID: Final = re.compile(rb'"response_id"\s{0,9}:\s{0,9}"([^"\\]{1,256})"').search
 _RESPONSE: Final = re.compile(
-    rb'"response"\s{0,9}:\s{0,9}\{\s{0,9}"id"\s{0,9}:\s{0,9}"([^"\\]{1,256})"'
+    rb'"response"\s{0,9}:\s{0,9}\{[^{}\[\]]{0,256}?"id"\s{0,9}:\s{0,9}"([^"\\]{1,256})"'
 ).search
 _PREVIOUS: Final = re.compile(rb'"previous_response_id"\s{0,9}:\s{0,9}"([^"\\]{1,256})"').search
 _MODEL: Final = re.compile(rb'"model"\s{0,9}:\s{0,9}"([^"\\]{1,256})"').search
@@ -52,12 +59,19 @@ def read_head(text: bytes) -> MessageHead:
     return MessageHead(
         type=text_of(value.get("type")) or "",
         stream_id=text_of(value.get("stream_id")),
-        response=ResponseHead(
-            id=text_of(response.get("id")),
-            previous_response_id=text_of(response.get("previous_response_id")),
-        )
-        if isinstance(response, dict)
-        else None,
+        response_id=text_of(value.get("response_id")),
+        response=_describe(response) if isinstance(response, dict) else None,
+    )
+
+
+def _describe(response: JsonObject) -> ResponseHead:
+    return ResponseHead(
+        id=text_of(response.get("id")),
+        previous_response_id=text_of(response.get("previous_response_id")),
+        conversation_id=text_of(response["conversation_id"])
+        if "conversation_id" in response
+        else msgspec.UNSET,
+        metadata=response.get("metadata", msgspec.UNSET),
     )
 
 
@@ -80,6 +94,7 @@ def glimpse(text: bytes) -> tuple[MessageHead, JsonObject]:
         for name, search in (
             ("type", _TYPE),
             ("stream_id", _STREAM),
+            ("response_id", _RESPONSE_ID),
             ("id", _RESPONSE),
             ("previous_response_id", _PREVIOUS),
             ("model", _MODEL),
@@ -90,6 +105,7 @@ def glimpse(text: bytes) -> tuple[MessageHead, JsonObject]:
     head = MessageHead(
         type=found.get("type", ""),
         stream_id=found.get("stream_id"),
+        response_id=found.get("response_id"),
         response=response if "id" in found else None,
     )
     return head, {name: found[name] for name in ("model", "previous_response_id") if name in found}

@@ -6,16 +6,20 @@ tests (:mod:`tests.codec.apis.realtime.test_recorded`), says what the spans must
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from opentelemetry.sdk.resources import Resource
 
+from codec.apis.realtime.session import RealtimeSession
 from codec.apis.realtime.transcripts import WAIT_NS
 from codec.text.jsontext import decode_json
-from telemetry.frames.frame import SocketData
+from telemetry.frames.frame import Begin, SocketData
 from telemetry.observing.exchange import Outcome
+from telemetry.observing.observer import Observer
+from telemetry.observing.socket_calls import SocketCalls
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
 from tests.codec.apis.realtime.talk import USAGE, spoken, user
@@ -135,6 +139,26 @@ class TestRecorded:
         size = 1 if how == "bytes" else random.Random(number)
         cut = record(Recording().feed(cut_frames(said.frames, size)).exchanges)
         assert [*map(encode_span, cut)] == [*map(encode_span, whole)]
+
+    @recorded
+    def test_a_session_may_be_continued_wherever_it_has_a_state(self, number: int) -> None:
+        """As after a crash of telemetry, between any two responses."""
+        begun, head, *frames = say_all(session_at(number)).frames
+        assert isinstance(begun, Begin)
+        next_number = itertools.count(1).__next__
+        calls = SocketCalls(begun, RealtimeSession, next_number)
+        given, count = [*calls.feed(head)], 0
+        for frame in frames:
+            given += calls.feed(frame)
+            if (state := calls.state) is not None:
+                count += 1
+                calls = SocketCalls(begun, RealtimeSession, next_number)
+                given += [*calls.feed(head), *calls.feed(state)]
+        observer = Observer()
+        continued = [it for frame in given if (it := observer.feed(frame)) is not None]
+        whole = Recording().feed([begun, head, *frames]).exchanges
+        assert [*map(encode_span, record(continued))] == [*map(encode_span, record(whole))]
+        assert count > 2
 
     @recorded
     def test_no_sound_is_in_a_span(self, number: int) -> None:

@@ -88,6 +88,26 @@ class TestOneResponse:
         assert words(request.read_messages()[0]) == "Be short."
         assert "max_tokens" not in REALTIME.ask({"max_output_tokens": "inf"}, "").options
 
+    def test_what_the_client_says_of_mcp_servers_is_known_though_it_is_not_reported(self) -> None:
+        """Credentials are masked wherever they are quoted. A function is read in either form."""
+        talk = Talk()
+        server = {"type": "mcp", "server_label": "files", "server_url": "https://a.example"}
+        function = {"name": "f", "parameters": {}}
+        secret = {"authorization": "sk-1", "headers": {"X-Key": "sk-2"}}
+        talk.begin()
+        talk.ask("session.update", session={"tools": [server | secret]})
+        talk.ask("session.update", session={"voice": "ash"})
+        tools = [server, {"type": "function", "function": function}, "odd"]
+        talk.event("session.updated", session={"tools": tools})
+        talk.create()
+        assert talk.answer("r1", "Hi").body["tools"] == [
+            server | secret, {"type": "function", **function}, "odd",
+        ]  # fmt: skip
+        talk.ask("session.update", session={"tools": []})
+        talk.event("session.updated", session={"tools": [server]})
+        talk.create()
+        assert talk.answer("r2", "Hi").body["tools"] == [server]
+
     def test_counts_are_split_by_kind(self) -> None:
         """Sound and cached tokens are parts of the counts; the rest is in the raw object."""
         talk = Talk()
