@@ -19,6 +19,7 @@ from codec.text.jsontext import decode_json
 from telemetry.frames.frame import Begin, SocketData
 from telemetry.observing.exchange import Outcome
 from telemetry.observing.observer import Observer
+from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.socket_calls import SocketCalls
 from telemetry.spans.otlp.encoding import encode_span
 from telemetry.spans.recorder import SpanRecorder, build_span_limits
@@ -146,13 +147,13 @@ class TestRecorded:
         begun, head, *frames = say_all(session_at(number)).frames
         assert isinstance(begun, Begin)
         next_number = itertools.count(1).__next__
-        calls = SocketCalls(begun, RealtimeSession, next_number)
+        calls = SocketCalls(begun, RealtimeSession, next_number, OpenBodies())
         given, count = [*calls.feed(head)], 0
         for frame in frames:
             given += calls.feed(frame)
             if (state := calls.state) is not None:
                 count += 1
-                calls = SocketCalls(begun, RealtimeSession, next_number)
+                calls = SocketCalls(begun, RealtimeSession, next_number, OpenBodies())
                 given += [*calls.feed(head), *calls.feed(state)]
         observer = Observer()
         continued = [it for frame in given if (it := observer.feed(frame)) is not None]
