@@ -88,7 +88,7 @@ function drawFoot() {
     now.pending > 0 && el("span", { title: "Spans that the tracing backend has not taken yet" }, `${exact(now.pending)} waiting for the backend`),
     now.rejected > 0 && el("span", { class: "bad" }, `${exact(now.rejected)} rejected by the backend`),
     (now.lost ?? 0) > 0 && el("span", { class: "bad", title: "Spans that were given up or lost since the proxy began" }, `${exact(now.lost)} lost`),
-    (now.websockets ?? 0) > 0 && el("span", { title: "WebSockets that are open, whether anything passes on them or not" }, plural(now.websockets, "WebSocket"), " open"),
+    now.websockets != null && now.websockets > 0 && el("span", { title: "WebSockets that are open, whether anything passes on them or not" }, plural(now.websockets, "WebSocket"), " open"),
     el("span", { class: "store", title: now.store }, now.store),
     el("span", null, `spantap ${now.version}`),
   );
