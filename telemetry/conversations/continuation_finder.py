@@ -156,7 +156,12 @@ class ContinuationFinder:
         return replace(continuation, begins_turn=False, turn=turn)
 
     def read_request(
-        self, asked: Asked, scope: bytes | None, strangers: bytes | None = None
+        self,
+        asked: Asked,
+        scope: bytes | None,
+        strangers: bytes | None = None,
+        *,
+        is_whole: bool = False,
     ) -> ComparableRequest | None:
         """Read a request in the form in which it is compared; ``None`` if it is not compared.
 
@@ -167,6 +172,7 @@ class ContinuationFinder:
                 caller.
             strangers: a digest of the upstream, of as many bytes: the scope of all unknown callers;
                 ``None`` if the call is not compared with theirs.
+            is_whole: it has what was said before, even if it names an answer that it continues.
         """
         messages = asked.read_messages()
         if len(messages) > MAX_HISTORY_ITEMS or (scope is None and strangers is None):
@@ -176,14 +182,17 @@ class ContinuationFinder:
         items = read_history_items(parsed)
         if items is None:
             return None
-        states = self._digests.go_on(self._find_start(asked), items.history)
+        start = START if is_whole else self._find_start(asked)
+        states = self._digests.go_on(start, items.history)
         system = self._digests.make_of_text(items.system)
         if len(self._systems) >= MAX_SYSTEMS:
             self._systems.clear()
         # All calls of a program share one object.
         system = self._systems.setdefault(system, system)
         scope = scope or NO_SCOPE
-        return ComparableRequest(scope, strangers, system, messages, parsed, items, states)
+        return ComparableRequest(
+            scope, strangers, system, messages, parsed, items, states, is_whole
+        )
 
     def _find_start(self, asked: Asked) -> tuple[bytes, bytes]:
         """Find the states before a history.

@@ -40,8 +40,9 @@ from telemetry.conversations.positions import find_origin, is_sampled, make_posi
 from telemetry.conversations.runs import NO_STEP, Runs
 from telemetry.conversations.saved_calls import refill, save_call
 from telemetry.errors import StoreError
-from telemetry.observing.exchange import Outcome
+from telemetry.observing.exchange import INPUT_PARTIAL, Outcome
 from telemetry.observing.purposes import find_purpose
+from telemetry.semconv import WEBSOCKET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -232,7 +233,12 @@ class Conversations:
                 scope = None if scope is None else narrow_scope(scope, ids)
             if caller and (ids.session or ids.agent):
                 keys = make_agent_keys(ids, caller, exchange.launch, self._scope_key)
-        request = finder.read_request(asked, scope, None if exchange.hides_content else strangers)
+        request = finder.read_request(
+            asked,
+            scope,
+            None if exchange.hides_content else strangers,
+            is_whole=exchange.protocol == WEBSOCKET and INPUT_PARTIAL not in exchange.anomalies,
+        )
         is_aside = ids is not None and _is_aside(ids, asked, request)
         failed = exchange.error_type is not None or exchange.outcome in _LEFT
         continuation = finder.find(

@@ -76,6 +76,7 @@ class ComparableRequest(NamedTuple):
             (:mod:`codec.observations`); `messages` itself if there are none.
         items: the items of these messages.
         states: the states of the history.
+        is_whole: it has what was said before, even if it names an answer that it continues.
     """
 
     scope: bytes
@@ -85,6 +86,7 @@ class ComparableRequest(NamedTuple):
     parsed: Sequence[Message]
     items: RequestItems
     states: States
+    is_whole: bool = False
 
     @property
     def has_text_tools(self) -> bool:
@@ -130,9 +132,11 @@ class Matcher:
             before: the id of the answer that it continues, by the word of its program.
         """
         found = self._match(asked, request, origin, start_ns)
-        if not before or (found is not None and found.rule is Rule.RETRY):
+        if found is not None and found.rule is Rule.RETRY:
             return found
-        calls = self._memory.find(name_message(before, request.scope))
+        calls = self._memory.find(name_message(before, request.scope)) if before else ()
+        if request.is_whole:
+            calls = calls or self._find_named(asked, request)
         if not calls:
             return found
         both = [] if found is None else [call for call in found.calls if call in calls]
@@ -148,8 +152,10 @@ class Matcher:
         history = request.history
         if history and (again := self._find_failed(request, origin, start_ns)) is not None:
             return again
-        if (calls := self._find_named(asked, request)) or not history:
-            return Match(0, Rule.RESPONSE_ID, calls) if calls else None
+        if not request.is_whole and (calls := self._find_named(asked, request)):
+            return Match(0, Rule.RESPONSE_ID, calls)
+        if not history:
+            return None
         if len(history) < WINDOW_ITEMS and all(map(_is_said_by_user, history)):
             # A first question has no answer in it, and no window.
             return self._find_request(request, origin, start_ns, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 import msgspec.structs
@@ -62,6 +62,11 @@ class ClientContext(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     metadata: Mapping[str, object] = msgspec.field(default_factory=dict)
     tags: tuple[str, ...] = ()
     attributes: Mapping[str, str] = msgspec.field(default_factory=dict)
+
+
+INPUT_PARTIAL: Final = "input_partial"
+"""The anomaly of a call of a WebSocket whose input lacks something: it was said on another
+connection, or had no room."""
 
 
 class ReadMessages(NamedTuple):
@@ -126,7 +131,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             ``observer_limit`` (R5: not all was observed), ``request_undecodable``,
             ``response_undecodable`` (a coding or JSON that cannot be read), ``observer_died``
             (telemetry died of the bodies twice: they are missing) and ``observer_failed`` (a
-            defect of ours: the content is missing).
+            defect of ours: the content is missing), ``input_partial`` (:data:`INPUT_PARTIAL`).
     """
 
     identity: SpanIdentity

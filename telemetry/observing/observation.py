@@ -25,7 +25,7 @@ from telemetry.observing.client_context import add_body_context, add_launch, wit
 from telemetry.observing.client_headers import read_caller
 from telemetry.observing.content_decoding import UNCHANGING, UndecodableContent, make_decoder
 from telemetry.observing.crash_counter import LARGE_BYTES
-from telemetry.observing.exchange import Exchange, Outcome
+from telemetry.observing.exchange import INPUT_PARTIAL, Exchange, Outcome
 from telemetry.observing.judgement import judge
 from telemetry.observing.masked_heads import read_headers
 from telemetry.observing.open_call import OpenExchange
@@ -203,7 +203,7 @@ class Observation:
             self._note(OBSERVER_DIED)
             return
         if frame.is_partial:
-            self._note("input_partial")
+            self._note(INPUT_PARTIAL)
         if frame.form is not None:
             self._note(*_OF_FORMS[frame.form])
             if frame.data == b"":  # nothing of the form could be read

@@ -149,12 +149,12 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
     tool_calls = None if calls is None else len([call for call in calls if call.type])
     shows_messages = api.has_messages and (shows_all or not mask.hides_input_messages)
     new_messages = len(messages) if shows_messages else None
-    purpose = step = None
+    request, ids = exchange.request, exchange.agent_ids
+    purpose = ids.purpose if ids is not None and api.has_messages else None
+    step = None
     if messages:
         parsed = exchange.read_observations(messages)
         preview, is_new = find_user_text(messages, parsed, get, fold_words)
-        request, ids = exchange.request, exchange.agent_ids
-        purpose = None if ids is None else ids.purpose
         if request is not None and (shows_all or not mask.hides_input_text):
             purpose = find_purpose(request, purpose, messages)  # what is hidden gives no sign
         if purpose is not None or not is_new:
@@ -162,6 +162,8 @@ def build_columns(exchange: Exchange, span: FinishedSpan) -> CallColumns:
             step = describe_step(purpose, parsed, said, get, mask, has_text_tools=has_text_tools)
     else:
         preview = fold_first(api.first_text, get)
+        if purpose is not None:
+            step = describe_step(purpose, (), said, get, mask, has_text_tools=False)
     if api.noun:
         step = describe_work(api.noun, preview, said, get, mask)
     price = span.price or NOTHING_FOUND

@@ -110,9 +110,13 @@ AGENTS = (
 
 
 @WAYS
-@pytest.mark.parametrize("agent", AGENTS, ids=[agent.name for agent in AGENTS])
+@pytest.mark.parametrize(
+    ("agent", "websockets"),
+    [(AGENTS[0], "relay"), (AGENTS[1], "refuse"), (AGENTS[1], "relay")],
+    ids=["claude", "codex", "codex by WebSockets"],
+)
 async def test_the_runs_of_a_session_are_those_of_the_log(
-    agent: Agent, way: str, tmp_path: Path
+    agent: Agent, websockets: str, way: str, tmp_path: Path
 ) -> None:
     """Each question has its run, in one session; what failed is ``ERROR``, a compaction no run."""
     home, folder, store = tmp_path / "home", tmp_path / "task", tmp_path / "traces.db"
@@ -127,6 +131,7 @@ async def test_the_runs_of_a_session_are_those_of_the_log(
         agent.ask(folder, "Look at last.", NOTES),
     ]
     environment = clean_environment() | keep_quiet(home) | agent.variables
+    environment["SPANTAP_WEBSOCKETS"] = websockets
     environment |= dict(zip(("FIRST", "SECOND", "THIRD"), questions, strict=True))
     environment["PATH"] = os.pathsep.join([*map(str, find_agents(agent.name)), environment["PATH"]])
     async with running_provider("openai") as provider:
@@ -137,19 +142,22 @@ async def test_the_runs_of_a_session_are_those_of_the_log(
     assert [len(turn.tools) for turn in session.turns] == [3, 1, 1]
     assert session.compactions == 1
     answers = sum(len(turn.answers) for turn in session.turns)
-    calls = await asyncio.to_thread(read_calls, store, answers + session.compactions)
+    by_socket = agent.name == "codex" and websockets == "relay"
+    warmings = len(agent.commands) if by_socket else 0  # each process warms the model up
+    count = answers + session.compactions + warmings
+    calls = await asyncio.to_thread(read_calls, store, count)
     await asyncio.to_thread(skip_if_unordered, store)
-    await asyncio.to_thread(check_runs, session, questions, store)
+    await asyncio.to_thread(check_runs, session, questions, store, warmings)
     names_answers = agent.name == "claude" and way == INTERCEPT  # not by a base URL
     check_conversation(calls, session, agent.tool, names_answers=names_answers)
 
 
-def check_runs(session: Session, questions: list[str], store: Path) -> None:
-    """Each question has a run, with the calls and tools of the log; a compaction is beside them."""
+def check_runs(session: Session, questions: list[str], store: Path, warmings: int) -> None:
+    """Each question has a run, with the calls and tools of the log; the other calls have none."""
     parts = sum(len(turn.answers) + len(turn.tools) + 1 for turn in session.turns)
-    trees = read_trees(store, parts + session.compactions)
+    trees = read_trees(store, parts + session.compactions + warmings)
     runs = [tree for tree in trees if tree.kind == "AGENT"]
-    assert len(trees) - len(runs) == session.compactions
+    assert len(trees) - len(runs) == session.compactions + warmings
     for tree, question, turn in zip(runs, questions, session.turns, strict=True):
         assert question in tree.told[0]
         check_run(tree, turn, len(turn.answers))
@@ -176,7 +184,7 @@ def check_conversation(
     """
     columns = [call.summary.columns for call in calls]
     assert {row.session for row in columns} == {session.id}
-    helpers = [(row.purpose, row.run) for row in columns if row.purpose]
+    helpers = [(row.purpose, row.run) for row in columns if row.purpose not in {None, "prewarm"}]
     assert helpers == [("compaction", None)] * session.compactions
     turns = [call for call in calls if not call.summary.columns.purpose]
     rows = [call.summary.columns for call in turns]

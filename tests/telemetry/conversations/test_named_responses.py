@@ -52,18 +52,24 @@ class Talk:
         scope: bytes = ANN,
         strangers: bytes | None = UPSTREAM,
         previous: str | None = None,
+        is_whole: bool = False,
     ) -> Continuation:
-        """Link a call, and keep it; without an answer it failed."""
+        """Link a call, and keep it; without an answer it failed.
+
+        A session gives the whole conversation, also of a request that names a response.
+        """
         self._count += 1
         body = {"input": items} | ({} if previous is None else {"previous_response_id": previous})
+        asked = RESPONSES.decode_asked(json.dumps(body).encode())
         told = {"id": name or f"r-{self._count}", "object": "response", "output": [said]}
         found = self.finder.find(
             self._count,
-            RESPONSES.decode_asked(json.dumps(body).encode()),
+            asked,
             None if said is None else RESPONSES.read_said(json.dumps(told).encode()),
             origin=Origin("ab" * 16, f"{self._count:016x}"),
             scope=scope,
             strangers=strangers,
+            request=self.finder.read_request(asked, scope, strangers, is_whole=is_whole),
             start_ns=self._count * SECOND_NS,
             end_ns=self._count * SECOND_NS + 1,
             failed=said is None,
@@ -112,6 +118,30 @@ def test_equal_words_behind_other_responses_are_others() -> None:
         3,
         False,
     )
+
+
+def test_a_whole_conversation_is_compared_though_it_names_a_response() -> None:
+    """Only what is new counts as new, and others continue it with what they repeat themselves."""
+    talk = Talk()
+    before = [user("hi"), says("Hello")]
+    talk.ask(user("hi"), said=says("Hello"), name=FIRST, is_whole=True)
+    found = talk.ask(*before, user("Go on"), said=LOOK, name=SECOND, previous=FIRST, is_whole=True)
+    assert (found.rule, found.predecessor, found.new_items) == (Rule.STATE, 1, 1)
+    before += [user("Go on"), LOOK, SEEN]
+    found = talk.ask(*before, said=says("Sun"), name="r-3", previous=SECOND, is_whole=True)
+    assert (found.predecessor, found.new_items, found.begins_turn) == (2, 1, False)
+    found = talk.ask(*before, says("Sun"), user("Thanks"), said=says("!"), is_whole=True)
+    assert (found.rule, found.predecessor, found.new_items) == (Rule.STATE, 3, 1)
+
+
+def test_a_whole_conversation_behind_an_unknown_response_is_found_by_its_words() -> None:
+    """Codex first has its model warmed up by a request without a history, and continues that."""
+    talk = Talk()
+    talk.ask(user("hi"), said=says("Hello"), name=FIRST)
+    found = talk.ask(
+        user("hi"), says("Hello"), user("Go on"), said=says("OK"), previous=SECOND, is_whole=True
+    )
+    assert (found.rule, found.predecessor, found.new_items) == (Rule.STATE, 1, 1)
 
 
 def test_equal_words_behind_an_unknown_response_are_no_retry() -> None:

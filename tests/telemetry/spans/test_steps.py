@@ -319,6 +319,13 @@ def test_a_client_names_its_helper() -> None:
         assert ask(user(asked), agent_ids=ids).purpose == purpose
 
 
+def test_a_client_names_its_helper_that_asks_nothing() -> None:
+    """Codex warms its model up with the instructions alone."""
+    ids = AgentIds(program="codex", purpose="prewarm")
+    columns = ask(agent_ids=ids, **says("So it is"))
+    assert (columns.purpose, columns.step) == ("prewarm", 'prewarm → "So it is"')
+
+
 def test_an_answer_in_json_shows_its_words() -> None:
     """Titles come as ``{"title": …}``."""
     columns = ask(system("You are a title generator."), user("Hi"), **says('{"title": "Greeting"}'))
