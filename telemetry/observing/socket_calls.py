@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from codec.apis.session import CallEnd, write_event
+from codec.apis.table import get_api
 from codec.errors import CodecError
 from codec.members import object_of
 from codec.text.jsontext import encode_json
@@ -241,8 +242,15 @@ class SocketCalls:
                     headers=_prefer_metadata(self._begin.headers, call.body),
                 ),
                 self._head.headers if self._head is not None else (),
+                self._session_id,
             )
         return known
+
+    @property
+    def _session_id(self) -> str | None:
+        """The id of the conversation that the connection is, where a provider may give it none."""
+        is_conversation = get_api(self._begin.endpoint).sockets_only
+        return self._begin.identity.span_id if is_conversation else None
 
     def _end(self, end: End) -> Iterator[Frame]:
         """End what the end of the connection cuts off."""
@@ -289,11 +297,14 @@ class _OpenCall:
         is_cut: something of its answer is missing.
     """
 
-    def __init__(self, call: SessionCall, begin: Begin, headers: Headers) -> None:
+    def __init__(
+        self, call: SessionCall, begin: Begin, headers: Headers, session_id: str | None
+    ) -> None:
         self.call = call
         self.is_cut = False
         self._begin = begin
         self._headers = headers
+        self._session = {} if session_id is None else {"session_id": session_id}
         self._body = call.body
 
     @property
@@ -339,7 +350,7 @@ class _OpenCall:
     def _ask(self) -> Frame:
         """Give the request; the last one that is given counts."""
         self._body = self.call.body
-        body = encode_json(self._body).encode()
+        body = encode_json(self._session | self._body).encode()
         return RequestBody(
             exchange=self.number,
             data=body,

@@ -21,6 +21,7 @@ from telemetry.observing.open_bodies import OpenBodies
 from telemetry.observing.socket_calls import SocketCalls
 from tests.corpus.live_recordings import NUMBER, load_sessions, observe_frames, write_frames
 from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
+from tests.telemetry import tap_frames
 from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.tap_frames import MS, START_NS
 
@@ -216,6 +217,19 @@ def test_a_session_that_is_cut_anywhere_has_its_whole_turns_and_what_came_of_the
         for (_, _, shown), turn in zip(rest, told[len(ended) :], strict=False):
             assert (shown["asked"], shown["said"]) == (turn["asked"], turn["said"])
         assert len(rest) <= 1
+
+
+@with_sessions
+def test_the_turns_of_a_connection_have_one_session(number: int) -> None:
+    """The id that Vertex AI gives, or else one of ours, even if nothing of the talk is written."""
+    messages = session(number)
+    given = {
+        decode_json(text).get("setupComplete", {}).get("sessionId")
+        for from_client, text in messages
+        if not from_client
+    } - {None}
+    [named] = {turn.context.session_id for turn in observe_frames(write_frames(messages))}
+    assert {named} == (given or {tap_frames.identity(NUMBER).span_id})
 
 
 @with_sessions
