@@ -1,8 +1,9 @@
 """The conversation of a Realtime session: its items in their order, within bounds.
 
 Only what the server says counts: it gives every item its id and its place, and says when one is
-changed or removed. If the items do not fit, the oldest ones are forgotten first (R5). What waits in
-the session shares the room.
+changed or removed. If the items do not fit, the oldest ones are forgotten first (R5). An item that
+would take most of the room for itself, such as a picture, is left out. What waits in the session
+shares the room.
 """
 
 from __future__ import annotations
@@ -103,6 +104,10 @@ class Conversation:
         if not isinstance(value, dict) or (item_id := text_of(value.get("id"))) is None:
             return
         value, _ = take_sound(value)
+        if size_bytes(value) > self._limit_bytes // 4:
+            self.remove(item_id)
+            self.is_partial = True
+            return
         if item_id in self._items:
             self._set(item_id, _keep_transcripts(value, self._items[item_id].value))
             return

@@ -492,6 +492,18 @@ class TestSound:
 class TestBounds:
     """Nothing grows without an end, and nothing raises."""
 
+    def test_an_item_that_would_take_most_of_the_room_is_left_out(self) -> None:
+        """A picture pushes no words out; nor does it stay as it was, if it grows."""
+        talk = Talk()
+        talk.add(user("u1", "Hi"))
+        talk.add(user("u2", "x" * (MAX_SESSION_BYTES // 4)))
+        talk.add(user("u3", "Look"))
+        call = talk.answer("r1", "Hm")
+        assert asked(call) == [("user", "Hi"), ("user", "Look")]
+        assert call.is_partial
+        talk.event("conversation.item.done", item=user("u3", "x" * (MAX_SESSION_BYTES // 4)))
+        assert [text for _, text in asked(talk.answer("r2", "Hm"))] == ["Hi", "Hm"]
+
     def test_the_oldest_items_are_forgotten(self) -> None:
         """The calls after that are partial."""
         talk = Talk()
