@@ -182,7 +182,7 @@ class TelemetryService:
             crashes=self._crashes,
             on_end=self._note_end,
         )
-        return FrameSource(observer, self.ordering.take)
+        return FrameSource(observer, self.ordering.take, self._note_unread)
 
     def tell_open(self, sources: Iterable[FrameSource]) -> list[OpenCall]:
         """List the calls that are open in these sources, oldest first; any thread may ask."""
@@ -342,6 +342,10 @@ class TelemetryService:
         if self._more_to_prune or self._prunings.admit() is not None:
             self._more_to_prune = False  # after a step that fails the next one waits for its turn
             self._more_to_prune = self._store.prune(self._now_ns()).more
+
+    def _note_unread(self) -> None:
+        if self._faults.may_say("unread WebSocket"):
+            _log.warning("a WebSocket broke its protocol: its further calls have no spans")
 
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1

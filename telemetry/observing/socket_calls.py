@@ -96,6 +96,7 @@ class SocketCalls:
 
     Attributes:
         read_bytes: how many bytes of both directions were read.
+        is_unread: something broke the protocol, so nothing that follows can be read.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class SocketCalls:
         self._open: dict[int, _OpenCall] = {}  # by the identity of its object
         self._ended: dict[int, _OpenCall] = {}  # those of them that wait for more of their request
         self._count = 0
-        self._is_unread = False
+        self.is_unread = False
 
     @property
     def open_numbers(self) -> list[int]:
@@ -140,7 +141,7 @@ class SocketCalls:
             self.read_bytes += len(frame.data)
             self._at_ns = frame.at_ns
             yield from self.end_due(frame.at_ns)
-            if not self._is_unread:
+            if not self.is_unread:
                 yield from self._read(frame)
 
     def _open_directions(self, windows: tuple[bytes, bytes]) -> None:
@@ -198,7 +199,7 @@ class SocketCalls:
                 if told.kind in _TEXTS:
                     yield from self._tell(told, frame)
         except CodecError:
-            self._is_unread = True  # what follows cannot be understood either
+            self.is_unread = True
             self.close()
             for call in self._open.values():
                 call.is_cut |= call.call.end is None

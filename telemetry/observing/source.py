@@ -107,13 +107,18 @@ class FrameSource:
     Args:
         observer: observes only this worker's exchanges, which the worker has numbered.
         record: called with each record, and the receipt to settle.
+        on_unread: called once for each WebSocket that cannot be read any more.
     """
 
     def __init__(
-        self, observer: Observer, record: Callable[[Exchange, Receipt | None], None]
+        self,
+        observer: Observer,
+        record: Callable[[Exchange, Receipt | None], None],
+        on_unread: Callable[[], None] = lambda: None,
     ) -> None:
         self._observer = observer
         self._record = record
+        self._on_unread = on_unread
         self._settled: list[int] = []
         self._sockets: dict[int, _Socket] = {}  # by the number of the connection
         self._call_numbers = itertools.count(-1, -1)  # the worker's own numbers are positive
@@ -165,7 +170,10 @@ class FrameSource:
             self._record_calls(socket, socket.calls.end_due(now_ns))
 
     def _feed_socket(self, socket: _Socket, frame: Frame) -> None:
+        was_unread = socket.calls.is_unread
         self._record_calls(socket, socket.calls.feed(frame))
+        if socket.calls.is_unread and not was_unread:
+            self._on_unread()
         socket.has_ended = type(frame) is End
         if type(frame) is SocketData:
             socket.note_read(frame)

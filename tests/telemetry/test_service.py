@@ -15,7 +15,7 @@ from telemetry import waiting_rows
 from telemetry.errors import StoreUnavailable
 from telemetry.facts import NO_COLUMNS, CallColumns
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import Begin
+from telemetry.frames.frame import Begin, ResponseHead, SocketData
 from telemetry.metrics.instruments import COST
 from telemetry.metrics.registry import MetricsRegistry
 from telemetry.pricing.price_table import Price, PriceTable
@@ -30,7 +30,13 @@ from telemetry.spans.rules import SpanRules
 from telemetry.store.store import Store
 from tests.telemetry import tap_frames
 from tests.telemetry.service_bench import CANARY, Bench, FailingStore, fail_where
-from tests.telemetry.tap_frames import ANSWER, ASKED_STREAM, WHOLE_STREAM, exchange_frames
+from tests.telemetry.tap_frames import (
+    ANSWER,
+    ASKED_STREAM,
+    START_NS,
+    WHOLE_STREAM,
+    exchange_frames,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -336,6 +342,20 @@ def test_a_defect_of_the_observer_is_counted_and_leaves_a_span(
     bench.service.commit()
     assert b"observer_failed" in failing.rows[0].span
     assert bench.counts == (1, 1, 0)
+
+
+def test_websockets_that_cannot_be_read_get_one_line_a_minute(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says what is missing, and nothing of what came."""
+    for number in (1, 2):
+        begun = {"endpoint": "responses", "path": "/v1/responses", "is_socket": True}
+        bench.feed(
+            tap_frames.begin(number, **begun),
+            ResponseHead(exchange=number, at_ns=START_NS, status=101),
+            SocketData(number, START_NS, from_client=True, data=CANARY.encode()),
+        )
+    assert caplog.messages == ["a WebSocket broke its protocol: its further calls have no spans"]
 
 
 def test_one_row_that_the_store_chokes_on_does_not_take_the_others_with_it(

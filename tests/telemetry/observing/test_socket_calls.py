@@ -117,7 +117,12 @@ class Recording:
         self.failures: list[Exception] = []
         self.exchanges: list[Exchange] = []
         self.receipts: list[Receipt] = []
-        self.source = FrameSource(Observer(self.failures.append, bodies=bodies), self._record)
+        self.unread_count = 0
+        observer = Observer(self.failures.append, bodies=bodies)
+        self.source = FrameSource(observer, self._record, self._note_unread)
+
+    def _note_unread(self) -> None:
+        self.unread_count += 1
 
     def _record(self, exchange: Exchange, receipt: Receipt | None) -> None:
         assert receipt is not None
@@ -471,6 +476,7 @@ def test_bytes_that_are_no_websocket_end_the_observation_and_nothing_else() -> N
     wire.end_answer("resp-3", [])
     wire.end()
     recording = Recording().feed(wire.frames)
+    assert recording.unread_count == 1
     assert [exchange.outcome for exchange in recording.exchanges[:2]] == [Outcome.COMPLETED] * 2
     assert recording.exchanges[2].outcome is not Outcome.COMPLETED
     assert "observer_limit" in recording.exchanges[2].anomalies
