@@ -273,6 +273,14 @@ class Observation:
             self._note(judgement.anomaly)
         return self._make_record(frame, judgement, response, error_body)
 
+    def _find_wait(self, first_ns: int | None) -> int | None:
+        """Find the end of the wait for an answer; ``None`` if a server began to talk by itself.
+
+        In a session that is spoken, nobody knows since when it was waited for.
+        """
+        begins_itself = self._begin.is_socket and first_ns == self._begin.at_ns
+        return None if begins_itself else first_ns
+
     def _make_record(
         self, frame: End, judgement: Judgement, response: Said | None, error_body: str | None
     ) -> Exchange:
@@ -314,8 +322,10 @@ class Observation:
             error_is_providers=judgement.error_is_providers,
             start_ns=begin.at_ns,
             end_ns=self._find_end(frame),
-            first_chunk_ns=chunks.first_ns if chunks is not None else None,
-            first_content_ns=stream.first_content_ns if stream is not None else None,
+            first_chunk_ns=self._find_wait(chunks.first_ns if chunks is not None else None),
+            first_content_ns=self._find_wait(
+                stream.first_content_ns if stream is not None else None
+            ),
             resend_count=head.resend_count,
             rewrites=head.rewrites,
             usage_event_not_stripped=head.usage_event_not_stripped,

@@ -220,6 +220,14 @@ def test_a_session_that_is_cut_anywhere_has_its_whole_turns_and_what_came_of_the
 
 
 @with_sessions
+def test_a_turn_that_nobody_asked_for_has_no_time_to_its_first_chunk(number: int) -> None:
+    """When the user stopped speaking is not known; in all other sessions the client wrote."""
+    for turn in observe_frames(write_frames(session(number))):
+        assert (turn.first_chunk_ns is None) is (number == 0)
+        assert (turn.first_content_ns is None) is (number == 0)
+
+
+@with_sessions
 def test_the_turns_of_a_connection_have_one_session(number: int) -> None:
     """The id that Vertex AI gives, or else one of ours, even if nothing of the talk is written."""
     messages = session(number)
