@@ -7,6 +7,7 @@ import base64
 import contextlib
 import json
 import ssl
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from websockets.exceptions import ConnectionClosed
 from codec.text.jsontext import decode_json_object, encode_json
 from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
+from tests.proxy.outside import outside
 from tests.proxy.running_runs import Runs
 from tests.proxy.test_run_command import serve, wait_for
 from tests.proxy.test_serve_websockets import wait_for_calls
@@ -252,6 +254,43 @@ async def test_a_key_of_the_query_is_relayed_and_recorded_nowhere(
     assert google.targets == [target]
     assert calls == [("completed", "Ahoy?")]
     assert_unseen(runs, KEY)
+
+
+SCRIPT = f"""
+import asyncio
+from google import genai
+
+async def main():
+    client = genai.Client(api_key="{KEY}")
+    config = {{"response_modalities": ["AUDIO"]}}
+    async with client.aio.live.connect(model="{MODEL}", config=config) as session:
+        turn = {{"role": "user", "parts": [{{"text": "Is it sunny in Lisbon?"}}]}}
+        await session.send_client_content(turns=turn)
+        async for message in session.receive():
+            if message.tool_call:
+                print(message.tool_call.function_calls[0].name)
+                return
+
+asyncio.run(main())
+"""
+
+
+async def test_a_session_that_knows_nothing_of_spantap_is_recorded_by_interception(
+    tmp_path: Path,
+) -> None:
+    """The SDK takes the proxy and its certificate from the environment."""
+    google = Google()
+    async with serve_websockets(google.talk, "127.0.0.1", 0) as upstream:
+        port = upstream.sockets[0].getsockname()[1]
+        with outside(port, tmp_path) as (it, variables):
+            runs = Runs(folder=tmp_path, variables=variables)
+            words = ("run", "--intercept", "--", sys.executable, "-c", SCRIPT)
+            status, out, err = await asyncio.to_thread(runs.run, *words)
+            assert (status, out) == (0, "get_weather\n"), err
+    assert it.hosts == ["generativelanguage.googleapis.com"]
+    assert len(google.targets) == 1
+    [span] = read_spans(runs)
+    assert (span["llm.finish_reason"], span["gen_ai.provider.name"]) == ("toolCall", "gcp.gemini")
 
 
 async def test_a_session_that_is_refused_is_an_error_in_the_words_of_google(tmp_path: Path) -> None:
