@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from codec.apis.realtime.conversation import Conversation
+from codec.apis.realtime.creates import Creates
 from codec.apis.realtime.settings import find_servers, make_body, merge_settings, read_limits
 from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
 from codec.apis.realtime.stream import TRANSCRIBED, RealtimeStream
@@ -35,16 +36,14 @@ from codec.text.jsontext import decode_json, encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from codec.apis.realtime.creates import Create
     from codec.apis.responses.messages import MessageHead, ResponseHead
     from codec.text.jsontext import JsonObject
 
-__all__ = ("MAX_OPEN", "MAX_WAITING", "RealtimeSession")
+__all__ = ("MAX_OPEN", "RealtimeSession")
 
 MAX_OPEN: Final = 32
 """The most responses at once. A conversation answers one at a time; those outside of it are few."""
-
-MAX_WAITING: Final = 64
-"""The most requests that wait. A conversation refuses a request while it answers another one."""
 
 _MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 """The most memory that the values of one message may take."""
@@ -53,21 +52,8 @@ _MAX_NAME_CHARS: Final = 256
 
 _ADDED: Final = frozenset({"conversation.item.added", "conversation.item.created"})
 _UNTRANSCRIBED: Final = "conversation.item.input_audio_transcription.failed"
-_BUSY: Final = "conversation_already_has_active_response"
-"""The code of the error that refuses a request, also if it does not name the request."""
 _EXPIRED: Final = "session_expired"
 """The code of the error that ends all responses, after an hour."""
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Create:
-    """A request that waits for its response; `asked` is what it says itself."""
-
-    asked: JsonObject
-    at_ns: int
-    event_id: str | None
-    held_bytes: int
-    is_partial: bool
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -99,7 +85,7 @@ class RealtimeSession:
         self._servers: JsonObject = {}  # what the client said of MCP servers
         self._held_bytes = 0  # of the settings
         self._session_id: str | None = None
-        self._creates: deque[_Create] = deque()
+        self._creates = Creates(self._conversation)
         self._open: dict[str, _Open] = {}  # by the id of the response
         self._ended: deque[str] = deque(maxlen=MAX_OPEN)
         self._awaited = AwaitedTranscripts()
@@ -149,23 +135,15 @@ class RealtimeSession:
         """End the calls that the end of the connection cuts off, and return them."""
         cut = [*self._open.values()]
         while self._creates:
-            cut.append(self._begin(self._creates.popleft(), None, at_ns))
+            cut.append(self._begin(self._creates.pop(), None, at_ns))
         return [self._end(opened, CallEnd.CLOSED, at_ns) for opened in cut]
 
     def _read_command(self, head: MessageHead, text: bytes | None, at_ns: int) -> None:
         """Read a message of the client; ``None`` for one that is too large."""
-        if head.type == "response.create" and len(self._creates) < MAX_WAITING:
+        if head.type == "response.create":
             event = {} if text is None else decode_object(text)
             asked = self._count_items(object_of(event.get("response")))
-            held_bytes = self._conversation.hold(asked)
-            create = _Create(
-                asked=asked if held_bytes else {},
-                at_ns=at_ns,
-                event_id=text_of(event.get("event_id")),
-                held_bytes=held_bytes,
-                is_partial=text is None or not held_bytes,
-            )
-            self._creates.append(create)
+            self._creates.add(asked, event.get("event_id"), at_ns, is_cut=text is None)
         elif head.type == "input_audio_buffer.append":
             sound = None if text is None else string_of(decode_object(text).get("audio"))
             self._count(None if sound is None else count_sound(sound))
@@ -269,7 +247,7 @@ class RealtimeSession:
                 return
             if len(self._open) >= MAX_OPEN:
                 yield self._end(next(iter(self._open.values())), CallEnd.REPLACED, at_ns)
-            opened = self._begin(self._take_create(response), response, at_ns)
+            opened = self._begin(self._creates.take_of(response), response, at_ns)
             opened.call.answer_id = name
             self._open[name] = opened
         if opened is None:
@@ -285,24 +263,9 @@ class RealtimeSession:
             call.content_ns = at_ns
         yield self._end(opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
 
-    def _take_create(self, response: ResponseHead) -> _Create | None:
-        """Take the request of a response; ``None`` if the server began it by itself.
-
-        The response repeats the metadata of its request. If it has no such member, it is the
-        response of the oldest request.
-        """
-        for create in self._creates:
-            asked = create.asked.get("metadata") or None
-            if response.metadata is msgspec.UNSET or asked == (response.metadata or None):
-                self._creates.remove(create)
-                return create
-        return None
-
-    def _begin(self, create: _Create | None, response: ResponseHead | None, at_ns: int) -> _Open:
+    def _begin(self, create: Create | None, response: ResponseHead | None, at_ns: int) -> _Open:
         """Begin a response, with all of the conversation as far as it is known."""
         asked = {} if create is None else create.asked
-        if create is not None:
-            self._conversation.release(create.held_bytes)
         items, joined_count = self._conversation.list()
         is_partial = self._conversation.is_partial
         if isinstance(given := asked.get("input"), list):
@@ -360,16 +323,11 @@ class RealtimeSession:
     def _fail(self, event: JsonObject, text: bytes, at_ns: int) -> Iterator[SessionCall]:
         """End what an error is about: a request that waits, or all that is under way."""
         error = object_of(event.get("error"))
-        names, code = text_of(error.get("event_id")), error.get("code")
-        if code == _EXPIRED:
+        if error.get("code") == _EXPIRED:
             for opened in [*self._open.values()]:
                 opened.stream.feed_message(text)
                 yield self._end(opened, CallEnd.BROKEN, at_ns)
-            return
-        for create in self._creates:
-            if create.event_id == names if names is not None else code == _BUSY:
-                self._creates.remove(create)
-                opened = self._begin(create, None, at_ns)
-                opened.stream.feed_message(text)
-                yield self._end(opened, CallEnd.REFUSED, at_ns)
-                return
+        elif (create := self._creates.take_refused(error)) is not None:
+            opened = self._begin(create, None, at_ns)
+            opened.stream.feed_message(text)
+            yield self._end(opened, CallEnd.REFUSED, at_ns)

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.realtime.conversation import MAX_SESSION_BYTES, Conversation
+from codec.apis.realtime.creates import MAX_WAITING
 from codec.apis.realtime.route import REALTIME
-from codec.apis.realtime.session import MAX_OPEN, MAX_WAITING, RealtimeSession
+from codec.apis.realtime.session import MAX_OPEN, RealtimeSession
 from codec.apis.realtime.transcripts import WAIT_NS
 from codec.apis.session import CallEnd
 from codec.parts import ToolCall
@@ -239,6 +240,16 @@ class TestEndings:
         [call] = talk.ended
         assert call.end is CallEnd.REFUSED
         assert talk.end("r1").answer_id == "r1"
+
+    def test_an_error_about_a_member_of_a_request_refuses_the_oldest_one(self) -> None:
+        """Clients need not give their events an id."""
+        talk = Talk()
+        talk.create()
+        talk.create(metadata={"n": "2"})
+        talk.event("error", error={"code": "invalid_value", "param": "session.voice"})
+        talk.event("error", error={"code": "invalid_value", "param": "response.voice"})
+        [call] = talk.ended
+        assert (call.end, "metadata" in call.body) == (CallEnd.REFUSED, False)
 
     @pytest.mark.parametrize("error", [{"code": "invalid_value"}, {"event_id": "e9"}, None, "no"])
     def test_other_errors_end_nothing(self, error: Any) -> None:
