@@ -92,8 +92,12 @@ def find_lasting(call: RecordedCall) -> list[RecordedMessage]:
 
 
 def find_arrived(provider: Provider) -> list[Arrival]:
-    """The calls that came to a provider: an agent sends its own host more than those."""
-    return [one for one in provider.arrivals if find_api("POST", one.target) is not None]
+    """The calls that came to a provider by HTTP: an agent sends its own host more than those."""
+    return [
+        one
+        for one in provider.arrivals
+        if not one.is_socket and find_api("POST", one.target) is not None
+    ]
 
 
 def count_tokens(arrival: Arrival) -> tuple[int, int]:

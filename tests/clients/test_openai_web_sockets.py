@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,9 @@ from tests.clients.web_sockets import (
     read_roles,
     serving,
 )
+from tests.docs.blocks import DOCS, Page
+from tests.docs.reader import read_spans, run
+from tests.e2e.processes import clean_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,6 +130,22 @@ async def test_responses_are_heard_as_directly_and_are_spans(stage: Stage) -> No
     asked = ["system", "user"]
     told = [*asked, *["assistant"] * 2, *["tool"] * 2]
     assert [read_roles(span) for span in spans] == [asked, asked, told, *[asked] * 6]
+
+
+async def test_the_page_on_websockets_has_a_program_that_works(
+    stage: Stage, tmp_path: Path
+) -> None:
+    """It prints what the model says, and its response is a span."""
+    [program] = [
+        block.text for block in Page(DOCS / "websockets.md").blocks if "import OpenAI" in block.text
+    ]
+    program = program.replace("http://localhost:4000/v1", stage.proxied_url)
+    (tmp_path / "client.py").write_text(program, encoding="utf-8")
+    environment = clean_environment() | {"OPENAI_API_KEY": "k"}
+    printed = await run(f"exec '{sys.executable}' client.py", tmp_path, environment)
+    [span] = await asyncio.to_thread(read_spans, stage.store, 1)
+    key = "llm.output_messages.0.message.contents.0.message_content.audio.audio.transcript"
+    assert span[key] == printed.strip()
 
 
 async def converse(base_url: str) -> list[list[dict[str, Any]]]:

@@ -20,11 +20,12 @@ __all__ = ("Arrival", "Provider", "running_provider")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A call as it arrived, with header names in lower case."""
+    """A call as it arrived, or the handshake of a WebSocket, with header names in lower case."""
 
     target: str
     headers: dict[str, str]
     body: bytes
+    is_socket: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +44,13 @@ async def running_provider(dialect: str) -> AsyncIterator[Provider]:
 
     @web.middleware
     async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method == "POST":  # LiteLLM asks for models too when it starts
+        is_socket = "Upgrade" in request.headers
+        if request.method == "POST" or is_socket:  # LiteLLM asks for models too when it starts
             headers = {name.lower(): value for name, value in request.headers.items()}
             body = await request.read()
-            arrivals.append(Arrival(target=request.path_qs, headers=headers, body=body))
+            arrivals.append(
+                Arrival(target=request.path_qs, headers=headers, body=body, is_socket=is_socket)
+            )
         return await handler(request)
 
     app.middlewares.append(note)

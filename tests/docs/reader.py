@@ -60,6 +60,7 @@ class Quickstart:
         dialect: the provider's.
         targets: path and query of each request.
         sent_again: how many of them spantap sent once more.
+        warmings: how many calls only warm the model up, over a WebSocket.
         key: how the key arrives, in the header of its provider.
         lane: the target of the Makefile that installs its programs, if there is one.
         is_node: they are packages for Node.
@@ -75,11 +76,12 @@ class Quickstart:
     is_node: bool = False
     client: str | None = None
     sent_again: int = 0
+    warmings: int = 0
 
     @property
     def count(self) -> int:
         """The number of calls."""
-        return len(self.targets) - self.sent_again
+        return len(self.targets) - self.sent_again + self.warmings
 
     @property
     def page(self) -> Page:

@@ -115,7 +115,7 @@ AGENTS = (
     Quickstart(name="aider", lane="agents"),
     Quickstart(name="claude-code", lane="agents", targets=("/v1/messages?beta=true",)),
     Quickstart(name="cline", lane="agents", client="ai-sdk"),
-    Quickstart(name="codex", lane="agents", targets=("/v1/responses",)),
+    Quickstart(name="codex", lane="agents", targets=("/v1/responses",), warmings=1),
     Quickstart(name="copilot-cli", lane="agents", client="openai"),
     Quickstart(
         name="gemini-cli",

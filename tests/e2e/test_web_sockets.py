@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.clients.web_sockets import HELLO, check_spans, check_spoken, even_out, serving
+from tests.docs.blocks import DOCS
+from tests.docs.blocks import Page as Document
 from tests.e2e.browser import open_page
 
 if TYPE_CHECKING:
@@ -92,9 +94,29 @@ async def test_a_page_shows_an_inbound_key_as_a_subprotocol(tmp_path: Path) -> N
             direct = await talk(page, stage.direct_url + path, protocols, *steps)
             proxied = await talk(page, stage.proxied_url + path, protocols, *steps)
             await asyncio.to_thread(check_spoken, stage.store, proxied["events"])
+            # For an API that knows no subprotocol, the key comes in the query.
+            url = f"{stage.proxied_url}/responses?key={KEY}"
+            create = {"type": "response.create", **HELLO}
+            asked = await talk(page, url, [], step("response.completed", create))
             refused = await talk(page, stage.proxied_url + path, ["realtime"])
     assert even_out(proxied) == even_out(direct)
     assert proxied["protocol"] == "realtime"
     assert proxied["closed"] == {"code": 1000, "wasClean": True}
     assert any(event["type"] == "response.output_audio.delta" for event in proxied["events"])
+    assert asked["events"][-1]["type"] == "response.completed"
     assert (refused["events"], refused["closed"]["wasClean"]) == ([], False)
+
+
+async def test_the_page_on_websockets_has_a_script_that_works(tmp_path: Path) -> None:
+    """It logs what the model says."""
+    [script] = [it.text for it in Document(DOCS / "websockets.md").blocks if it.language == "js"]
+    with serving(tmp_path, SPANTAP_INBOUND_KEYS=KEY) as stage:
+        script = script.replace(
+            "ws://localhost:4000/v1", stage.proxied_url.replace("http", "ws", 1)
+        )
+        script = script.replace("YOUR-KEY", KEY)
+        async with open_page(tmp_path) as page:
+            said = await page.ask(
+                f"new Promise((log) => {{ const console = {{ log }};\n{script}\n}})"
+            )
+    assert said.startswith("Hello! I am a demo model")
