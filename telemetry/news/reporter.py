@@ -79,16 +79,21 @@ class _ReportedCall:
     Attributes:
         call: as it was reported; ``None`` if it is new, or must not be reported.
         is_new: it was seen for the first time: most calls have ended by the next look.
+        request: the identity of the request that was reported, which may come late or again.
         due: the look at which its progress is reported next.
         seen: the last look at which it was there.
     """
 
-    __slots__ = ("call", "count", "credentials", "due", "is_new", "observation", "progress", "seen")
+    __slots__ = (
+        *("call", "count", "credentials", "due", "is_new", "observation", "progress", "request"),
+        "seen",
+    )
 
     def __init__(self, observation: Observation, look: int) -> None:
         self.observation = observation
         self.call: OpenCall | None = None
         self.is_new = True
+        self.request = id(None)
         self.count = TextCount()
         self.progress: Progress | None = None
         self.credentials: Credentials | None = None
@@ -236,6 +241,7 @@ class Reporter:
         """Report a call that has begun; return whether it may be reported."""
         exchange = reported.observation.look()
         reported.call = call = tell_open(exchange, self._rules)
+        reported.request = id(exchange.request)
         reported.due = self._looks + PROGRESS_LOOKS
         reported.is_new = False
         if call is not None and self._feeds:
@@ -268,7 +274,8 @@ class Reporter:
         call = reported.call
         if call is None:
             return False
-        if call.model is None and exchange.model is not None:
+        if reported.request != id(exchange.request):
+            reported.request = id(exchange.request)
             reported.call = call = tell_open(exchange, self._rules) or call
         known = reported.progress
         if (

@@ -11,6 +11,7 @@ from opentelemetry.sdk.resources import Resource
 
 from codec.text.jsontext import encode_json
 from proxy.reading.record import build_summary_record
+from telemetry.frames.frame import RequestBody, ResponseHead
 from telemetry.news import feed as news_feed
 from telemetry.news import reporter
 from telemetry.news.messages import Ended, Lost, News, Numbers, Opened, Progress, Recorded, Said
@@ -98,6 +99,27 @@ def test_a_call_is_told_from_its_begin_to_its_row(service: TelemetryService, sto
     assert (rest.at, rest.text) == (3, "lo")
     service.commit()
     assert watching.read() == [Recorded(seq=store.last_seq(), conversations=(1,))]
+
+
+def test_words_that_are_known_late_are_told(service: TelemetryService) -> None:
+    """Of a session that is spoken: a request that comes again takes the place of the first."""
+
+    def ask(transcript: str | None) -> RequestBody:
+        content = [{"type": "input_audio", "transcript": transcript}]
+        body = {"model": "m-1", "input": [{"type": "message", "role": "user", "content": content}]}
+        data = encode_json(body).encode()
+        return RequestBody(exchange=1, data=data, size_bytes=len(data))
+
+    watching = Watching(service)
+    service.feed(begin(endpoint="realtime", path="/v1/realtime"))
+    service.feed(ask(None))
+    *_, opened = watching.look()
+    assert isinstance(opened, Opened)
+    assert opened.call.what is None
+    service.feed(ask("What time is it?"))
+    service.feed(ResponseHead(exchange=1, at_ns=START_NS, status=200))
+    news = [one for _ in range(reporter.PROGRESS_LOOKS) for one in watching.look()]
+    assert [one.what for one in news if isinstance(one, Progress)] == ["What time is it?"]
 
 
 def test_numbers_are_told_once(service: TelemetryService) -> None:
