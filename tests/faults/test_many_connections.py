@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import resource
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
 from tests.faults.raw import (
     added_latency,
@@ -18,15 +20,19 @@ from tests.faults.raw import (
     seen_alike,
     wait_for_spans,
 )
-from tests.faults.row import report_calls
+from tests.faults.row import report, report_calls
 from tests.faults.scripted import Stage, running_stage
 from tests.faults.stage import is_long, scaled
 from tests.proxy.raw_client import read_answer
+from tests.proxy.relay.test_web_socket import HELLO, MASKED_HELLO, SWITCH, handshake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.faults.raw import Call
+    from tests.faults.scripted import UpstreamThread
+    from tests.proxy.harness import Connection
 
 pytestmark = pytest.mark.timeout(900 if is_long() else 120)
 
@@ -37,6 +43,10 @@ AT_ONCE = 64
 
 BYTES_EACH = 64 << 10
 """The most that all processes together may hold of a connection that is quiet."""
+
+
+WEBSOCKET_BYTES = 25_000
+"""Likewise of a WebSocket that is quiet, without TLS."""
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +107,59 @@ async def test_ten_thousand_connections_stay_open_and_hurt_nobody(stage: Stage) 
     if is_long():
         assert held_bytes < count * BYTES_EACH
     await stage.assert_healthy()
+
+
+async def switch(_: UpstreamThread, connection: Connection) -> None:
+    """Agree on a WebSocket, greet, wait for a greeting, and be quiet."""
+    await connection.send(SWITCH + HELLO)
+    assert await connection.reader.readexactly(len(MASKED_HELLO)) == MASKED_HELLO
+    await connection.reader.read()
+    connection.writer.close()
+
+
+@pytest.mark.parametrize("has_tls", [False, True], ids=["plain", "TLS"])
+async def test_ten_thousand_websockets_are_quiet(tmp_path: Path, *, has_tls: bool) -> None:
+    """Each has a message each way, and then costs little; one too many is refused with a 503."""
+    count = scaled(COUNT)
+    environment = {"SPANTAP_WEBSOCKETS": "relay", "SPANTAP_MAX_CONNECTIONS": str(count)}
+    tls = None
+    if has_tls:
+        authority = trustme.CA()
+        pem = tmp_path / "port.pem"
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(pem)
+        environment["SPANTAP_TLS_CERT"] = str(pem)
+        tls = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+    head = make_call("switch").data.partition(b"traceparent:")[2].partition(b"\r\n")[0]
+    request = handshake(b"traceparent:" + head, target=b"/switch/v1/responses")
+    with running_stage(tmp_path, {"switch": switch}, environment) as stage:
+        port = stage.spantap.port
+        before_bytes = sum(stage.spantap.rss_bytes().values())
+        writers: list[asyncio.StreamWriter] = []
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def greet() -> bytes:
+            async with turns:
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+                writers.append(writer)
+                writer.write(request)
+                answer = await reader.readuntil(b"\r\n\r\n")
+                if answer == SWITCH:
+                    assert await reader.readexactly(len(HELLO)) == HELLO
+                    writer.write(MASKED_HELLO)
+                return answer
+
+        assert set(await asyncio.gather(*(greet() for _ in range(count)))) == {SWITCH}
+        await asyncio.sleep(3)  # until telemetry has read what passed
+        held_bytes = sum(stage.spantap.rss_bytes().values()) - before_bytes
+        assert (await greet()).startswith(b"HTTP/1.1 503 ")
+        for writer in writers:
+            writer.transport.abort()
+    report(
+        f"{count:,} WebSockets are quiet{', over TLS' if has_tls else ''}",
+        sent=count,
+        lost=0,
+        client_saw="each its greeting, and one more a 503",
+        figures={"memory for each, all processes": f"{held_bytes / count / 1000:.1f} kB"},
+    )
+    if is_long() and not has_tls:
+        assert held_bytes < count * WEBSOCKET_BYTES
