@@ -23,6 +23,7 @@ from tests.bench.results import Results
 from tests.bench.saturation import saturate
 from tests.bench.scene import OBSTACLES, set_scene
 from tests.bench.tables import render_sections, render_work
+from tests.bench.web_sockets import measure_sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,6 +94,9 @@ def run_plan(plan: Plan, results: Results, *, only: str, names: list[str]) -> No
     if only in "saturation" and "spantap" in names:
         print("saturation ...", flush=True)
         results.saturation = saturate(plan.saturation)
+    if only in "websockets":
+        print("websockets ...", flush=True)
+        results.web_sockets = measure_sockets(plan.web_sockets, slim, plan.rounds)
     for name, counts in plan.growths.items():
         if only in f"growth with {name}":
             print(f"growth with {name} ...", flush=True)

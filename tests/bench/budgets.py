@@ -42,6 +42,7 @@ def judge(results: Results) -> list[Budget]:
         *_judge_works(results),
         *_judge_apis(results),
         *_judge_delays(results),
+        *_judge_web_sockets(results),
         *_judge_backlogs(results),
         *_judge_memory(results),
         *_judge_growths(results),
@@ -113,6 +114,18 @@ def _judge_delays(results: Results) -> Iterator[Budget]:
         bodies = "20 MB each second, an image, messages and small values by turns"
         # Small values are the costliest to scan; a stream's own jitter is some 1.5 ms.
         yield _most(f"{bodies}: p99 delay of other streams, more", 10, more, " ms")
+
+
+def _judge_web_sockets(results: Results) -> Iterator[Budget]:
+    found, bare = (results.web_sockets.get(name) for name in ("spantap", "bare"))
+    if found and bare:
+        ratio = find_ratio(found, bare, lambda figures: figures.messages_per_second)
+        yield _least("messages of WebSockets/s", 1, ratio, " x bare")
+        what = "500 WebSockets, {} of what bare carries: p99 delay over bare's"
+        more = find_difference(found, bare, lambda figures: figures.delay_p99_ms)
+        yield _most(what.format("half"), 1, more, " ms")
+        more = find_difference(found, bare, lambda figures: figures.calm_p99_ms)
+        yield _most(what.format("a fifth"), 1, more, " ms")
 
 
 def _judge_backlogs(results: Results) -> Iterator[Budget]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from tests.bench.big_bodies import BigBodies
 from tests.bench.measuring import Work
 from tests.bench.saturation import Saturation
+from tests.bench.web_sockets import WebSockets
 
 __all__ = (
     "CALM",
@@ -44,6 +45,7 @@ class Plan:
     open_streams: int
     big_bodies: BigBodies
     saturation: Saturation
+    web_sockets: WebSockets
     growths: dict[str, dict[int, int]] = field(default_factory=dict)
     growth_rounds: int = 1
 
@@ -94,6 +96,7 @@ FULL = Plan(
     open_streams=1000,
     big_bodies=BigBodies(),
     saturation=Saturation(),
+    web_sockets=WebSockets(),
     growths={
         "chunks of a stream": {10: 4000, 100: 1500, 1000: 300, 10_000: 48},
         "open streams": dict.fromkeys((1, 10, 100, 500, 1000, 2000), 0),
@@ -120,6 +123,7 @@ QUICK = Plan(
     open_streams=FULL.open_streams,
     big_bodies=replace(FULL.big_bodies, seconds=4),
     saturation=replace(FULL.saturation, seconds=4),
+    web_sockets=replace(FULL.web_sockets, deltas=50),
     growths={
         name: {count: max(count_of // _LESS, 16) for count, count_of in counts.items()}
         for name, counts in FULL.growths.items()

@@ -2,7 +2,7 @@
 
 The goals: ``docs/performance.md#goals``. The same event loop and the same library, and nothing
 else: no parsing, no spans, no limits. A body larger than aiohttp gives as a whole is passed on as
-it comes.
+it comes; a WebSocket message by message, as aiohttp gives it.
 
 ``python -m tests.bench.relay UPSTREAM PORT``, the upstream as ``http://HOST:PORT``.
 """
@@ -13,9 +13,10 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING
 
-from aiohttp import ClientSession, ClientTimeout, TCPConnector, web
+from aiohttp import ClientSession, ClientTimeout, TCPConnector, WSMsgType, web
 
 if TYPE_CHECKING:
+    from aiohttp import ClientWebSocketResponse
     from multidict import CIMultiDict, CIMultiDictProxy
 
 _MAX_WHOLE_BYTES = 1 << 20
@@ -35,6 +36,30 @@ def _pass_on(headers: CIMultiDictProxy[str]) -> CIMultiDict[str]:
     return passed
 
 
+async def _pump(
+    source: web.WebSocketResponse | ClientWebSocketResponse,
+    target: web.WebSocketResponse | ClientWebSocketResponse,
+) -> None:
+    async for message in source:
+        if message.type is WSMsgType.TEXT:
+            await target.send_str(message.data)
+        elif message.type is WSMsgType.BINARY:
+            await target.send_bytes(message.data)
+        elif message.type is WSMsgType.PING:
+            await target.ping(message.data)
+        elif message.type is WSMsgType.PONG:
+            await target.pong(message.data)
+    await target.close()
+
+
+async def _join(request: web.BaseRequest, session: ClientSession, url: str) -> web.StreamResponse:
+    async with session.ws_connect(url, autoping=False, max_msg_size=0) as far:
+        near = web.WebSocketResponse(autoping=False, max_msg_size=0, compress=False)
+        await near.prepare(request)
+        await asyncio.gather(_pump(near, far), _pump(far, near))
+        return near
+
+
 async def main(upstream: str, port: int) -> None:
     """Relay until the process is ended."""
     connector = TCPConnector(limit=0)
@@ -43,6 +68,8 @@ async def main(upstream: str, port: int) -> None:
     ) as session:
 
         async def relay(request: web.BaseRequest) -> web.StreamResponse:
+            if "Upgrade" in request.headers:
+                return await _join(request, session, upstream + request.path_qs)
             async with session.request(
                 request.method,
                 upstream + request.path_qs,

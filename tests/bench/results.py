@@ -19,13 +19,14 @@ from tests.bench.growth import Point  # noqa: TC001 - msgspec looks it up
 from tests.bench.measuring import Figures
 from tests.bench.open_streams import OpenStreams
 from tests.bench.saturation import Saturated  # noqa: TC001 - msgspec looks it up
+from tests.bench.web_sockets import SocketFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ("Results", "describe_machine", "find_difference", "find_ratio", "middle")
 
-_Round = TypeVar("_Round", Figures, OpenStreams, Stall)
+_Round = TypeVar("_Round", Figures, OpenStreams, Stall, SocketFigures)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -38,6 +39,7 @@ class Results:
     open_streams: dict[str, list[OpenStreams]] = field(default_factory=dict)
     big_bodies: dict[str, list[Stall]] = field(default_factory=dict)
     saturation: dict[str, Saturated] = field(default_factory=dict)
+    web_sockets: dict[str, list[SocketFigures]] = field(default_factory=dict)
     growths: dict[str, list[Point]] = field(default_factory=dict)
 
     @classmethod

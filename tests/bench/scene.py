@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tests.bench.contestants import (
     Contestant,
@@ -46,6 +46,16 @@ send every second."""
 
 OBSTACLES = {"bare": None, "spantap": None, "nginx": NGINX_OBSTACLE, "litellm": LITELLM_OBSTACLE}
 """The contestants, and why one cannot run here."""
+
+
+class Upstream(Protocol):
+    """What answers behind a contestant."""
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def pid(self) -> int: ...
 
 
 class Scene:
@@ -119,26 +129,31 @@ def set_scene(
     api: LoadApi = "chat",
     settings: Mapping[str, str] | None = None,
     load_goes_first: bool = False,
+    upstream: AbstractContextManager[Upstream] | None = None,
 ) -> Iterator[Scene]:
     """Start a contestant with an upstream and a backend of its own.
 
     `rate` is in chunks/s of each stream; 0: as fast as they are taken. `settings` are the
-    product's. `load_goes_first` is as :class:`Scene` has it, and needs root.
+    product's. `load_goes_first` is as :class:`Scene` has it, and needs root. An `upstream` of
+    another kind answers the first chat, too.
     """
     with ExitStack() as stack:
-        upstream = stack.enter_context(LoadUpstream(chunks=chunks, rate=rate, api=api))
-        pin_to_others(upstream.pid)
+        running: Upstream = stack.enter_context(
+            upstream or LoadUpstream(chunks=chunks, rate=rate, api=api)
+        )
+        upstream_port = running.port
+        pin_to_others(running.pid)
         if load_goes_first:
-            put_first(upstream.pid)
+            put_first(running.pid)
         sink = stack.enter_context(SpanSink())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         contestant = stack.enter_context(
             {
-                "bare": lambda: running_bare(upstream.port),
-                "nginx": lambda: running_nginx(folder, upstream.port),
-                "litellm": lambda: running_litellm(folder, upstream.port, sink.url),
+                "bare": lambda: running_bare(upstream_port),
+                "nginx": lambda: running_nginx(folder, upstream_port),
+                "litellm": lambda: running_litellm(folder, upstream_port, sink.url),
                 "spantap": lambda: running_observing(
-                    folder, upstream.port, sink.url, workers=workers, settings=settings
+                    folder, upstream_port, sink.url, workers=workers, settings=settings
                 ),
             }[name]()
         )

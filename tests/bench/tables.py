@@ -51,6 +51,7 @@ def render_sections(results: Results) -> dict[str, str]:
         "memory": _render_memory(results),
         "bodies": _render_bodies(results),
         "saturation": _render_saturation(results),
+        "websockets": _render_web_sockets(results),
         "growth": "\n".join(
             f"**{name}**\n\n{_render_growth(name, points)}"
             for name, points in results.growths.items()
@@ -154,6 +155,28 @@ def _render_saturation(results: Results) -> str:
     ]
     head = ("", "answers", "answers/s", "whole spans", "spool at most MB", "all recorded after s")
     return render_table(head, rows) if rows else ""
+
+
+def _render_web_sockets(results: Results) -> str:
+    rows = []
+    for name, rounds in results.web_sockets.items():
+        one = middle(rounds)
+        pinged = _NONE
+        if one.pinged_p99_ms is not None:
+            pinged = f"{one.pinged_p99_ms:.2f} ({one.pings_per_second:,.0f}/s)"
+        rows.append(
+            (
+                name,
+                f"{one.messages_per_second:,.0f}",
+                f"{one.offered_per_second:,.0f}",
+                f"{one.delay_p50_ms:.2f}, {one.delay_p99_ms:.2f}",
+                f"{one.calm_p50_ms:.2f}, {one.calm_p99_ms:.2f}",
+                pinged,
+                ", ".join(f"{role} {us:.0f}" for role, us in one.cpu_us.items()),
+            )
+        )
+    head = ("", "messages/s", "paced, /s", "delay p50, p99 ms", "of a fifth", "p99 beside pings ms")
+    return render_table((*head, "CPU us for a message"), rows) if rows else ""
 
 
 def _render_growth(name: str, points: list[Point]) -> str:

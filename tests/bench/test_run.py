@@ -13,6 +13,7 @@ from tests.bench.results import Results
 from tests.bench.saturation import Saturation
 from tests.bench.scene import set_scene
 from tests.bench.tables import render_sections
+from tests.bench.web_sockets import WebSockets
 from tests.load.tool import LOAD_TOOL_OBSTACLE
 
 pytestmark = pytest.mark.skipif(LOAD_TOOL_OBSTACLE is not None, reason=LOAD_TOOL_OBSTACLE or "")
@@ -25,6 +26,7 @@ TINY = Plan(
     open_streams=3,
     big_bodies=BODIES,
     saturation=Saturation(seconds=0.3, chunks=10),
+    web_sockets=WebSockets(connections=3, deltas=10, pings_per_second=500),
     growths={"messages of a chat": {3: 16}},
 )
 
@@ -39,6 +41,17 @@ def test_a_load_is_put_on_each_contestant_and_told() -> None:
         assert (one.spans, one.exchanges, one.dropped) == (41, 41, 0)
         assert one.cpu_seconds_per_1000.keys() == {"worker", "telemetry", "supervisor"}
     assert "spantap" in render_sections(results)["works"]
+
+
+def test_web_sockets_are_measured_at_the_pace_of_the_bare_relay() -> None:
+    """Of spantap with pings beside them; each response has its span."""
+    results = Results.begin()
+    run_plan(TINY, results, only="websockets", names=["bare", "spantap"])
+    [bare], [spantap] = results.web_sockets.values()
+    assert spantap.offered_per_second == bare.offered_per_second == bare.messages_per_second / 2
+    assert (bare.pinged_p99_ms, spantap.exchanges) == (None, 16)
+    assert spantap.cpu_us.keys() == {"worker", "telemetry", "supervisor"}
+    assert "pings" in render_sections(results)["websockets"]
 
 
 def test_growth_is_measured_of_spantap() -> None:
