@@ -110,10 +110,10 @@ def drop_protocol_keys(headers: Head, is_spent: Callable[[bytes], bool]) -> Head
                 for member in members
                 if not (found := _PROTOCOL_KEY.fullmatch(member)) or not is_spent(found[1])
             ]
-            if not kept:
-                continue
             if len(kept) < len(members):
-                value = b",".join(kept).lstrip()  # noqa: PLW2901 - the field's new value
+                value = b",".join(kept).strip(b", \t")  # noqa: PLW2901 - the field's new value
+                if not value:
+                    continue
         fields.append((name, value))
     return Head(fields)
 

@@ -74,9 +74,12 @@ class UpstreamClient:
             proxy = self.forward_proxy.find(origin)
             dialler = self._diallers[origin] = self._make_dialler(origin, proxy)
         try:
-            kept = None if request.may_switch else dialler.idle.pop()
-            connection = kept or await dialler.dial()
-            sending = Sending(connection, request, self.timeouts, dialler.authorization)
+            if request.may_switch:
+                connection, authorization = await dialler.dial(may_switch=True), None
+            else:
+                connection = dialler.idle.pop() or await dialler.dial()
+                authorization = dialler.authorization
+            sending = Sending(connection, request, self.timeouts, authorization)
             return await sending.run()
         except UpstreamError as error:
             explained = explain_upstream_error(request.upstream, error)

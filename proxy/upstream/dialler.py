@@ -93,8 +93,11 @@ class Dialler:
         self._lookup: asyncio.Task[list[AddrInfoType]] | None = None
         self._lookup_until = 0.0
 
-    async def dial(self) -> UpstreamConnection:
+    async def dial(self, *, may_switch: bool = False) -> UpstreamConnection:
         """Make a new connection.
+
+        One that may switch protocols is tunnelled even without TLS, because a forward proxy passes
+        no ``Upgrade`` on (RFC 6455 section 4.1).
 
         Raises:
             UpstreamError: no connection could be made.
@@ -103,6 +106,8 @@ class Dialler:
             async with asyncio.timeout(self._connect_seconds):
                 if self._proxy is None:
                     return await self._connect(self._origin)
+                if may_switch and not self._is_tunnelled:
+                    return self._take_over(await self._tunnel_through(self._proxy))
                 return await self._connect_through(self._proxy)
         except TimeoutError as error:
             raise ConnectTimeoutError from error
@@ -208,6 +213,14 @@ class Dialler:
         except BaseException:
             connection.abort()
             raise
+
+    def _take_over(self, tunnel: UpstreamConnection) -> UpstreamConnection:
+        """Let a connection that has answered nothing yet take a tunnel's place."""
+        connection = self._make_connection()
+        tunnel.transport.set_protocol(connection)
+        self._open.discard(tunnel)
+        connection.connection_made(tunnel.transport)
+        return connection
 
     async def _start_tls(self, tunnel: UpstreamConnection) -> UpstreamConnection:
         """Begin TLS in a tunnel, with a connection that takes the tunnel's place."""

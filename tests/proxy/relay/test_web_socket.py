@@ -20,7 +20,7 @@ from proxy.settings.tables import UpstreamConfig
 from proxy.sockets import reset
 from proxy.upstream_entry import WebSocketPolicy
 from tests.proxy.harness import Connection, relaying, running_proxy
-from tests.proxy.upstream.peers import server_tls
+from tests.proxy.upstream.peers import server_tls, tiny_proxy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -315,6 +315,21 @@ async def test_an_inbound_key_lets_in_and_goes_no_further() -> None:
                 (b"Sec-WebSocket-Protocol: a, openai-insecure-api-key.our-inbound-key-1, beta",),
                 b"a, beta",
             ),
+            (
+                (
+                    b"Sec-WebSocket-Protocol: openai-insecure-api-key.our-inbound-key-1, ",
+                    b"X: 1",
+                    b"Sec-WebSocket-Protocol: a, beta",
+                ),
+                b"a, beta",
+            ),
+            (
+                (
+                    b"Sec-WebSocket-Protocol: realtime",
+                    b"sec-websocket-protocol:a,openai-insecure-api-key.our-inbound-key-1,b",
+                ),
+                b"realtime",
+            ),
             ((b"Sec-WebSocket-Protocol: openai-insecure-api-key.our-inbound-key-1",), None),
         )
         for fields, left in told:
@@ -371,6 +386,51 @@ async def test_a_key_that_we_hold_takes_the_place_of_the_client_s(
             assert upstream.last.field(b"sec-websocket-protocol") == b"realtime"
             assert b"sk-client" not in upstream.last.head
             writer.transport.abort()
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+@pytest.mark.parametrize("is_proxy_tls", [False, True])
+async def test_a_forward_proxy_is_asked_for_a_tunnel(
+    authority: trustme.CA,
+    ca_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    has_tls: bool,
+    is_proxy_tls: bool,
+) -> None:
+    """Without TLS, too: a request in absolute form would lose its ``Upgrade`` there."""
+    tls = server_tls(authority) if has_tls else None
+    async with (
+        tiny_proxy(tls=server_tls(authority) if is_proxy_tls else None) as tiny,
+        serve(echo, "127.0.0.1", 0, ssl=tls, max_size=None) as server,
+    ):
+        proxy = tiny.url.replace("//", "//me:secret@")
+        proxy = proxy.replace("http:", "https:") if is_proxy_tls else proxy
+        monkeypatch.setenv("HTTPS_PROXY" if has_tls else "HTTP_PROXY", proxy)
+        port = _address(server)[1]
+        upstream = f"http{'s' * has_tls}://127.0.0.1:{port}"
+        async with running_proxy(upstream, websockets="relay", ca_file=ca_file) as running:
+            url = "ws://{}:{}/v1/realtime".format(*running.address)
+            async with connect(url, proxy=None) as client:
+                for message in ("Hello", "x" * 300_000):
+                    await client.send(message)
+                    assert await client.recv() == message
+            await wait_until_none(running)
+        [head] = tiny.heads
+        assert head.startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % port)
+        assert b"\r\nProxy-Authorization: Basic " in head
+
+
+async def test_a_forward_proxy_that_refuses_the_tunnel_is_a_502(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As for HTTP over TLS."""
+    async with tiny_proxy(reply=b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") as tiny:
+        monkeypatch.setenv("HTTP_PROXY", tiny.url)
+        async with running_proxy("http://upstream.invalid", websockets="relay") as running:
+            with pytest.raises(InvalidStatus) as caught:
+                await connect("ws://{}:{}/v1/realtime".format(*running.address), proxy=None)
+            assert caught.value.response.status_code == 502
 
 
 async def test_a_slow_reader_makes_its_upstream_wait() -> None:
@@ -685,6 +745,21 @@ async def test_a_shutdown_ends_what_is_half_closed(caplog: pytest.LogCaptureFixt
         await draining
         assert len(running.proxy.open_exchanges) == 0
     assert "Traceback" not in caplog.text
+
+
+async def test_two_shutdowns_in_a_row_say_goodbye_once() -> None:
+    """The second one ends what the first one still waits for."""
+    async with joined() as (reader, writer, upstream, running):
+        draining = [asyncio.ensure_future(running.proxy.drain(0.1)) for _ in range(2)]
+        async with asyncio.timeout(5):
+            assert await reader.readexactly(4) == b"\x88\x02\x03\xe9"
+            assert (await upstream.reader.readexactly(8))[:2] == b"\x88\x82"
+        await running.proxy.drain(0)
+        for each, ended in ((writer, reader), (upstream.writer, upstream.reader)):
+            assert await read_all(ended) == b""
+            each.close()
+        await asyncio.gather(*draining)
+        assert len(running.proxy.open_exchanges) == 0
 
 
 async def test_a_client_learns_1001_from_a_shutdown() -> None:
