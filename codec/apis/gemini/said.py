@@ -215,8 +215,9 @@ def read_usage(raw: Any) -> Usage | None:
 
     Google counts the tokens of thoughts beside those of the candidates, and the tokens that tools
     found beside those of the prompt. Both are added, and nothing else is. But if the total has no
-    room for the thoughts, the candidates' count includes them. Gateways write the names in snake
-    case; these are read as well.
+    room for the thoughts, the candidates' count includes them. Live has another name for that
+    count, which never includes them, and a total that may leave them out: then there is none.
+    Gateways write the names in snake case; these are read as well.
     """
     if not isinstance(raw, dict) or all(value is None for value in raw.values()):
         return None
@@ -225,18 +226,23 @@ def read_usage(raw: Any) -> Usage | None:
     )
     if prompt is not None:
         prompt += found or 0
-    includes = completion is not None and completion >= (thoughts or 0)
-    if thoughts is not None and not (includes and total == (prompt or 0) + (completion or 0)):
+    spoken = count_of(member_of(raw, "responseTokenCount"))
+    completion = completion if spoken is None else spoken
+    is_full = total == (prompt or 0) + (completion or 0)
+    includes = spoken is None and completion is not None and completion >= (thoughts or 0)
+    if thoughts is not None and not (includes and is_full):
         completion = (completion or 0) + thoughts
     return make_usage(
         raw,
         prompt=prompt,
         completion=completion,
-        total=total,
+        total=None if spoken is not None and thoughts and is_full else total,
         cache_read=cached,
         prompt_audio=_count_audio(member_of(raw, "promptTokensDetails")),
         reasoning=thoughts,
-        completion_audio=_count_audio(member_of(raw, "candidatesTokensDetails")),
+        completion_audio=_count_audio(
+            member_of(raw, f"{'candidates' if spoken is None else 'response'}TokensDetails")
+        ),
     )
 
 

@@ -26,17 +26,23 @@ from tests.telemetry.exchanges import build_exchange_attributes
 from tests.telemetry.tap_frames import MS, START_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from telemetry.observing.exchange import Exchange
     from tests.corpus.live_recordings import Messages
 
-pytestmark = [*NEEDS_RECORDINGS, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.timeout(240)
 
 COUNT = 7
 """How many connections were recorded."""
 
-with_sessions = pytest.mark.parametrize("number", range(COUNT))
+
+def with_sessions(test: Callable[..., None]) -> Callable[..., None]:
+    """Let a test have the number of each recorded connection."""
+    for mark in (pytest.mark.parametrize("number", range(COUNT)), *NEEDS_RECORDINGS):
+        test = mark(test)
+    return test
+
 
 TOKENS = {
     "prompt_details.audio": "promptTokensDetails",

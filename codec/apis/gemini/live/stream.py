@@ -19,15 +19,12 @@ from codec.apis.gemini.stream import MAX_WASTED_FRAMES, ContentStream
 from codec.apis.session import write_event
 from codec.members import list_of, object_of, text_of
 from codec.said import Ending
-from codec.text.integers import count_of
-from codec.usage import make_usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codec.text.jsontext import JsonObject
     from codec.text.sse import ServerSentEvent
-    from codec.usage import Usage
 
 __all__ = ("LiveAnswer", "LiveStream")
 
@@ -105,10 +102,8 @@ class LiveStream(ContentStream):
         reasons = {"no_finish_reason", "no_usage"} if answer.finish_reasons else set()
         if any(word == _COMPLETE for _, word in answer.finish_reasons):
             reasons.remove("no_usage")  # only the message that completes a turn has counts
-        usage = _read_usage(answer.usage)
         return replace(
             answer,
-            usage=usage,
             output_bytes=count.get("bytes"),
             audio_seconds=count.get("seconds"),
             has_end=self._has_end,
@@ -156,30 +151,3 @@ class LiveStream(ContentStream):
             word = text_of(member_of(said, "turnCompleteReason"))
             candidate["finishReason"] = _INTERRUPTED if self.is_interrupted else word or _COMPLETE
         return candidate
-
-
-def _read_usage(usage: Usage | None) -> Usage | None:
-    """Read the counts where Live has other names than the rest of the API.
-
-    The answer's tokens are ``responseTokenCount``. The thoughts are beside them, and the total
-    leaves them out, so that it is none.
-    """
-    raw = {} if usage is None else usage.raw
-    spoken = count_of(member_of(raw, "responseTokenCount"))
-    if usage is None or spoken is None:
-        return usage
-    thoughts = count_of(member_of(raw, "thoughtsTokenCount"))
-    completion, total = spoken + (thoughts or 0), count_of(member_of(raw, "totalTokenCount"))
-    is_short = total is not None and thoughts and total == (usage.prompt or 0) + spoken
-    details = [*map(object_of, list_of(member_of(raw, "responseTokensDetails")))]
-    sound = [one for one in details if one.get("modality") == "AUDIO"]
-    return make_usage(
-        raw,
-        prompt=usage.prompt,
-        completion=completion,
-        total=None if is_short else total,
-        cache_read=usage.cache_read,
-        prompt_audio=usage.prompt_audio,
-        reasoning=thoughts,
-        completion_audio=count_of(member_of(sound[0], "tokenCount")) if sound else None,
-    )

@@ -2,13 +2,13 @@
 
 Seven sessions are recorded, three with a call of a tool. No turn in them was interrupted, resumed a
 session, named why it ended or came in several turns of speech. These are made by hand from Google's
-reference of the messages. The recorded sound of the model was shortened by its source.
+reference of the messages. The recorded sound of the model was shortened by its source. What the
+recorded sessions say is compared in :mod:`tests.telemetry.observing.test_live_turns`.
 """
 
 from __future__ import annotations
 
 import base64
-from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
@@ -19,15 +19,16 @@ from codec.apis.gemini.live.asked import LiveRequest
 from codec.apis.gemini.live.history import MAX_SESSION_BYTES
 from codec.apis.gemini.live.session import MAX_WAITING, LiveSession
 from codec.apis.gemini.live.stream import LiveAnswer, LiveStream
-from codec.apis.session import CallEnd
+from codec.apis.session import CallEnd, write_event
 from codec.parts import Media, Reasoning, Text, ToolCall, ToolResult
 from codec.said import Ending, Stop
 from codec.text.jsontext import compact_text, decode_json, encode_json
 from tests.codec.test_error_objects import json_values
-from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS, read_lines
+from tests.corpus.live_recordings import load_sessions
+from tests.corpus.recordings import FOLDER, NEEDS_RECORDINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from codec.apis.session import SessionCall
     from codec.parts import Message
@@ -557,123 +558,19 @@ class TestBounds:
         assert not session.close(2)
 
 
-@cache
-def sessions() -> Sequence[list[tuple[bool, dict[str, Any]]]]:
-    """The messages of each recorded connection."""
-    assert FOLDER is not None
-    found = []
-    for line in read_lines(FOLDER, "gemini.live"):
-        messages = map(decode_json, line["response"]["body"].splitlines())
-        found.append([(message["from"] == "client", message["data"]) for message in messages])
-    assert len(found) == COUNT
-    return found
-
-
-def replay(
-    messages: Sequence[tuple[bool, dict[str, Any]]],
-) -> tuple[list[SessionCall], dict[int, list[bytes]]]:
-    """Feed a session; return its calls, and the server's messages that are about each."""
-    session = LiveSession()
-    calls: dict[int, SessionCall] = {}
-    about: dict[int, list[bytes]] = {}
-    for at, (from_client, event) in enumerate(messages):
-        text = encode_json(event).encode()
-        for call in session.feed(text, from_client=from_client, at_ns=at + 1):
-            calls[id(call)] = call
-            about.setdefault(id(call), []).append(text)
-    for call in session.close(len(messages) + 1):
-        calls[id(call)] = call
-    return [*calls.values()], about
-
-
-def expect(messages: Sequence[tuple[bool, dict[str, Any]]]) -> list[dict[str, Any]]:
-    """Fold a session by hand: inputs, words, bytes of sound, and the last message of each turn."""
-    history: list[str] = []
-    turns: list[dict[str, Any]] = []
-    opened: dict[str, Any] | None = None
-    is_heard = False
-    for from_client, event in messages:
-        if from_client:
-            for turn in event.get("client_content", {}).get("turns", []):
-                history += ["".join(part["text"] for part in turn["parts"])]
-            for result in event.get("tool_response", {}).get("functionResponses", []):
-                history += [compact_text(result["response"])]
-            continue
-        said = event.get("serverContent", {})
-        if "inputTranscription" in said:
-            if is_heard:
-                history[-1] += said["inputTranscription"]["text"]
-            else:
-                history.append(said["inputTranscription"]["text"])
-                is_heard = True
-        spoken = said.get("outputTranscription", {}).get("text", "")
-        calls = event.get("toolCall", {}).get("functionCalls", [])
-        if opened is None and (spoken or calls or "modelTurn" in said):
-            opened = {"input": [*history], "words": "", "bytes": 0}
-            turns.append(opened)
-        if opened is None:
-            continue
-        for part in said.get("modelTurn", {}).get("parts", []):
-            opened["words"] += part.get("text", "")
-            opened["bytes"] += len(base64.b64decode(part.get("inlineData", {}).get("data", "")))
-        opened["words"] += spoken
-        for call in calls:
-            opened["words"] += call["name"] + compact_text(call["args"])
-        if calls or said.get("turnComplete"):
-            history.append(opened["words"])
-            opened["end"] = event
-            opened, is_heard = None, False
-    return turns
-
-
+@NEEDS_RECORDINGS[0]
+@NEEDS_RECORDINGS[1]
 @pytest.mark.parametrize("number", range(COUNT))
-class TestRecorded:
-    """Recorded sessions, message by message, beside a second fold that is written here."""
-
-    pytestmark = NEEDS_RECORDINGS
-
-    def test_a_recorded_session_gives_the_turns_that_are_in_it(self, number: int) -> None:
-        """Inputs, words, counts and ends are those of the second fold."""
-        calls, _ = replay(sessions()[number])
-        expected = expect(sessions()[number])
-        assert len(calls) == len(expected) > 0
-        for call, each in zip(calls, expected, strict=True):
-            said = said_of(call)
-            assert [text for _, text in asked(call)] == each["input"]
-            assert say(call) == each["words"]
-            assert (said.output_bytes or 0) == each["bytes"]
-            raw = each["end"].get("usageMetadata")
-            assert (said.usage is None) == (raw is None)
-            if raw is not None:
-                assert said.usage is not None
-                spoken = raw.get("responseTokenCount", raw.get("candidatesTokenCount"))
-                assert said.usage.prompt == raw["promptTokenCount"]
-                assert said.usage.completion == spoken + raw.get("thoughtsTokenCount", 0)
-            assert said.ending(streamed=True) is Ending.COMPLETE
-            assert (call.end, call.is_partial, said.anomalies) == (CallEnd.ANSWERED, False, ())
-
-    def test_the_messages_of_a_call_are_its_stream(self, number: int) -> None:
-        """As events over HTTP, they give the same answer as in the session."""
-        calls, about = replay(sessions()[number])
-        for call in calls:
-            stream = LiveStream()
-            for text in about[id(call)]:
-                stream.feed(b"data: " + text + b"\n\n")
-            assert stream.finish() == call.said
-
-    def test_a_session_may_be_cut_anywhere(self, number: int) -> None:
-        """Each turn that began is a call; what was said before the cut is there."""
-        messages = sessions()[number]
-        for end in range(0, len(messages), 5):
-            calls, _ = replay(messages[:end])
-            begun = [call for call in calls if call.first_ns is not None]
-            for call, each in zip(begun, expect(messages[:end]), strict=True):
-                assert call.end is (CallEnd.ANSWERED if "end" in each else CallEnd.CLOSED)
-                assert say(call) == each["words"]
-
-    def test_no_sound_is_kept(self, number: int) -> None:
-        """Neither a body nor an answer has anything of it."""
-        calls, _ = replay(sessions()[number])
-        for call in calls:
-            kept = encode_json([call.body, dict(said_of(call).body)])
-            assert '"data"' not in kept
+def test_the_messages_of_a_recorded_call_are_its_stream(number: int) -> None:
+    """As events over HTTP, they give the same answer as in the session."""
+    assert FOLDER is not None
+    session = LiveSession()
+    about: dict[int, tuple[SessionCall, LiveStream]] = {}
+    for at, (from_client, text) in enumerate(load_sessions(FOLDER)[number]):
+        for call in session.feed(text, from_client=from_client, at_ns=at):
+            _, stream = about.setdefault(id(call), (call, LiveStream()))
+            stream.feed(write_event(text))
+    assert not session.close(0)
+    assert about
+    for call, stream in about.values():
+        assert stream.finish() == call.said
