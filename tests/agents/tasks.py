@@ -36,6 +36,7 @@ __all__ = (
     "BEFORE",
     "CODEX_BY_SOCKET",
     "CODEX_OWN",
+    "CODEX_OWN_BY_SOCKET",
     "GROK",
     "HERE",
     "NOTES",
@@ -371,12 +372,15 @@ CODEX_OWN = replace(
 """Codex with its own model, which writes programs. Their tool is in a namespace, and comes with an
 item of the input."""
 
-CODEX_BY_SOCKET = replace(
-    _CODEX,
-    variables=_CODEX.variables | {"SPANTAP_WEBSOCKETS": "relay"},
-    asides=1,
-    said=(),
-    by_socket=True,
+CODEX_BY_SOCKET, CODEX_OWN_BY_SOCKET = (
+    replace(
+        task,
+        variables=task.variables | {"SPANTAP_WEBSOCKETS": "relay"},
+        asides=1,
+        said=(),
+        by_socket=True,
+    )
+    for task in (_CODEX, CODEX_OWN)
 )
 """Codex as it is by itself: its provider has WebSockets."""
 

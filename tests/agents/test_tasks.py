@@ -27,6 +27,7 @@ from tests.agents.tasks import (
     BEFORE,
     CODEX_BY_SOCKET,
     CODEX_OWN,
+    CODEX_OWN_BY_SOCKET,
     GROK,
     NOTES,
     TASKS,
@@ -122,8 +123,13 @@ def text_of(message: RecordedMessage) -> str:
 @WAYS
 @pytest.mark.parametrize(
     "task",
-    [*TASKS, CODEX_OWN, CODEX_BY_SOCKET],
-    ids=[*(task.agent for task in TASKS), "codex with its own model", "codex by a WebSocket"],
+    [*TASKS, CODEX_OWN, CODEX_BY_SOCKET, CODEX_OWN_BY_SOCKET],
+    ids=[
+        *(task.agent for task in TASKS),
+        "codex with its own model",
+        "codex by a WebSocket",
+        "codex with its own model by a WebSocket",
+    ],
 )
 async def test_an_agent_does_a_task(task: Task, way: str, tmp_path: Path) -> None:
     """The file is changed; API, model, tools, calls, results and counts are on the spans."""
