@@ -1,6 +1,7 @@
 """The conversation of a Live session: contents in their order, within bounds.
 
-If they do not fit, the oldest ones are forgotten first (R5).
+If they do not fit, the oldest ones are forgotten first (R5). A content that would take most of the
+room for itself loses its pictures and files.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from codec.apis.gemini.live.sound import drop_data
+from codec.apis.gemini.names import some_of
 from codec.budget import size_bytes
 
 if TYPE_CHECKING:
@@ -87,7 +90,20 @@ class History:
 
     def add(self, content: JsonObject) -> None:
         """Add a content."""
-        self._insert(len(self._contents), content)
+        if (fitting := self._fit(content)) is not None:
+            self._insert(len(self._contents), fitting)
+
+    def _fit(self, content: JsonObject) -> JsonObject | None:
+        """Return what can be kept of a content; ``None`` if it is too large without its data."""
+        limit_bytes = self._limit_bytes // 4
+        if size_bytes(content) <= limit_bytes:
+            return content
+        self.is_partial = True
+        parts = [
+            drop_data(part) for part in some_of(content.get("parts")) if isinstance(part, dict)
+        ]
+        content = content | {"parts": parts}
+        return content if size_bytes(content) <= limit_bytes else None
 
     def hear(self, words: str, *, is_late: bool = False) -> None:
         """Add words to the transcript of what the user is saying.
@@ -128,8 +144,9 @@ class History:
     def end(self, content: JsonObject | None) -> None:
         """End a turn, and put its answer behind the contents that it had."""
         self.pause()
-        if content is not None:
-            self._insert(max(0, self._mark - self._dropped), content)
+        fitting = None if content is None else self._fit(content)
+        if fitting is not None:
+            self._insert(max(0, self._mark - self._dropped), fitting)
             self._joined = self._mark + 1
 
     def _insert(self, at: int, content: JsonObject) -> _Kept:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("INPUT_RATE", "OUTPUT_RATE", "SoundCount", "take_sound")
+__all__ = ("INPUT_RATE", "OUTPUT_RATE", "SoundCount", "drop_data", "take_sound")
 
 INPUT_RATE: Final = 16_000
 """Samples a second of what the client sends, if its type names no rate."""
@@ -70,8 +70,15 @@ class SoundCount:
 def take_sound(part: JsonObject, count: SoundCount) -> JsonObject:
     """Count the sound of a part, and leave out its data."""
     for name in _INLINE & part.keys():
-        blob = object_of(part[name])
-        if count.add(blob):
-            kept = {key: value for key, value in blob.items() if key != "data"}
-            return part | {name: kept}
+        if count.add(object_of(part[name])):
+            return drop_data(part)
     return part
+
+
+def drop_data(part: JsonObject) -> JsonObject:
+    """Leave out the data of a part, and keep what says of which kind they are."""
+    blobs = {
+        name: {key: value for key, value in object_of(part[name]).items() if key != "data"}
+        for name in _INLINE & part.keys()
+    }
+    return part | blobs

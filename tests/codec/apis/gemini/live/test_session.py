@@ -453,6 +453,23 @@ class TestBounds:
             assert call.joined_count == len(asked(call)) - 1
             assert [text[:3].rstrip("?x!") for _, text in asked(call)][-1] == str(number)
 
+    def test_a_large_picture_pushes_nothing_out(self) -> None:
+        """It is left out itself, and its words stay; the calls from then on are partial."""
+        talk = Talk()
+        talk.write("One")
+        talk.speak("1")
+        assert not talk.end().is_partial
+        picture = {"inlineData": {"mimeType": "image/png", "data": "x" * (MAX_SESSION_BYTES // 3)}}
+        turn = {"role": "user", "parts": [{"text": "Look"}, picture]}
+        talk.ask(clientContent={"turns": [turn], "turnComplete": True})
+        talk.speak("Nice")
+        call = talk.end()
+        assert [text for _, text in asked(call)] == ["One", "1", "Look"]
+        assert call.body["contents"][-1]["parts"][1] == {"inlineData": {"mimeType": "image/png"}}
+        assert call.is_partial
+        talk.write("y" * (MAX_SESSION_BYTES // 3))
+        assert [text for _, text in asked(talk.end())] == ["One", "1", "Look", "Nice"]
+
     def test_a_setup_that_does_not_fit_makes_partial_calls(self) -> None:
         """As one that never came does."""
         for talk in (Talk(SETUP | {"tools": ["x" * MAX_SESSION_BYTES]}), Talk(None)):
