@@ -6,6 +6,8 @@ import asyncio
 import base64
 import contextlib
 import json
+import os
+import signal
 import ssl
 import sys
 from typing import TYPE_CHECKING, Any
@@ -19,12 +21,13 @@ from websockets.asyncio.server import serve as serve_websockets
 from websockets.exceptions import ConnectionClosed
 
 from codec.text.jsontext import decode_json_object, encode_json
+from telemetry.observing.source import UNACKNOWLEDGED_BYTES
 from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.proxy.outside import outside
 from tests.proxy.running_runs import Runs
 from tests.proxy.test_run_command import serve, wait_for
-from tests.proxy.test_serve_websockets import wait_for_calls
+from tests.proxy.test_serve_websockets import outcomes, wait_for_calls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -254,6 +257,30 @@ async def test_a_key_of_the_query_is_relayed_and_recorded_nowhere(
     assert google.targets == [target]
     assert calls == [("completed", "Ahoy?")]
     assert_unseen(runs, KEY)
+
+
+async def test_a_telemetry_that_is_killed_loses_no_turn_and_none_of_the_conversation(
+    tmp_path: Path,
+) -> None:
+    """It continues from the state that the worker keeps instead of what has passed."""
+    async with running(tmp_path) as (_, runs), connect(runs, tools=[TOOL]) as session:
+        await hold_session(session)
+        before = await wait_for_calls(runs, 3)
+        silence = types.Blob(data=bytes(UNACKNOWLEDGED_BYTES), mime_type="audio/pcm;rate=16000")
+        await session.send_realtime_input(audio=silence)
+        await asyncio.sleep(1)
+        [pid] = runs.pids("proxy.processes.telemetry")
+        os.kill(pid, signal.SIGKILL)
+        await hold_session(session)
+        calls = await wait_for_calls(runs, 6)
+        await asyncio.sleep(0.5)
+        assert outcomes(runs) == calls
+        spans = read_spans(runs)
+    assert [outcome for outcome, _ in calls] == [outcome for outcome, _ in before] * 2
+    assert len({span["session.id"] for span in spans}) == 1
+    bodies = [decode_json_object(span["spantap.request.body"].encode()) for span in spans]
+    assert [len(body["contents"]) for body in bodies] == [1, 3, 5, 7, 9, 11]
+    assert bodies[3]["input_audio"]["bytes"] == UNACKNOWLEDGED_BYTES
 
 
 SCRIPT = f"""
