@@ -1,8 +1,9 @@
 """The traffic port's one handler: observes calls of the APIs that it knows, relays all others.
 
 If inbound keys are set, a request without one is refused on every path, before anything else is
-done with it and without reading its body. So is a request that Amazon would refuse because of the
-host for which it is signed (:mod:`proxy.relay.signed_hosts`).
+done with it and without reading its body. If there are none, a web page of another site is refused
+the upstreams whose key we hold (:mod:`proxy.relay.foreign_pages`). So is a request that Amazon
+would refuse because of the host for which it is signed (:mod:`proxy.relay.signed_hosts`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from proxy.errors import GatewayError
 from proxy.headers import RequestChanges, request_headers
 from proxy.relay.body_scan import BodyScans
 from proxy.relay.exchange import ExchangeRules, ObservedExchange
+from proxy.relay.foreign_pages import is_of_foreign_page
 from proxy.relay.own_prefixes import strip_own_prefixes
 from proxy.relay.signed_hosts import explain_signed_host
 from proxy.relay.tee import relay_answer
@@ -66,6 +68,11 @@ _NO_WEBSOCKET = (
 _NO_KEY = (
     "This proxy accepts calls only with one of its inbound keys. Send it as the API key, or in the "
     "header x-spantap-key beside the provider's key."
+)
+
+_FOREIGN_PAGE = (
+    "This proxy holds the key of this upstream, and lets no web page of another site spend it. If "
+    "the page is yours, set SPANTAP_INBOUND_KEYS, and let the page send one of them as its API key."
 )
 
 
@@ -132,6 +139,9 @@ class Handler:
         if (keys := self.inbound_keys) is not None and not _lets_in(keys, downstream, route):
             self.on_refused("no inbound key, or an unknown one")
             return await downstream.answer_error(401, "invalid_api_key", _NO_KEY)
+        if keys is None and route.upstream.credentials and is_of_foreign_page(downstream.headers):
+            self.on_refused("a web page of another site would spend a key that spantap holds")
+            return await downstream.answer_error(403, "foreign_page", _FOREIGN_PAGE)
         if given is not None and url is None:
             return await downstream.answer_error(404, "unknown_base_url", _UNKNOWN_URL)
         if downstream.asks_for_websocket and route.upstream.credentials:
