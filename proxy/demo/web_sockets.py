@@ -74,7 +74,7 @@ async def serve_responses(
         first_seconds: the time from a request to its first event.
         chunk_seconds: the time between two events.
     """
-    socket = web.WebSocketResponse()
+    socket = web.WebSocketResponse(max_msg_size=request.client_max_size)
     await socket.prepare(request)
     memory = _Memory()
     lanes: dict[str | None, asyncio.Queue[JsonObject]] = {}
@@ -123,7 +123,8 @@ async def serve_realtime(
     chunk_seconds: float,
 ) -> web.StreamResponse:
     """Serve a Realtime session to its end; the times as in :func:`serve_responses`."""
-    socket = web.WebSocketResponse(protocols=("realtime",))  # browsers insist on an answer
+    # Browsers insist on an answer to their subprotocol.
+    socket = web.WebSocketResponse(protocols=("realtime",), max_msg_size=request.client_max_size)
     await socket.prepare(request)
     numbers = count()
 

@@ -198,8 +198,8 @@ async def test_lanes_and_errors_have_their_own_calls(runs: Runs) -> None:
 
 
 async def test_a_request_with_a_picture_is_recorded_whole(runs: Runs) -> None:
-    """Of some megabytes; compressed, as the client wants it."""
-    url = "data:image/png;base64," + base64.b64encode(os.urandom(2_500_000)).decode()
+    """Of five megabytes; compressed, as the client wants it."""
+    url = "data:image/png;base64," + base64.b64encode(os.urandom(5_000_000)).decode()
     picture = {"type": "input_image", "image_url": url}
     content = [{"type": "input_text", "text": "What is it?"}, picture]
     async with connected(runs) as client:
