@@ -29,9 +29,9 @@ handful."""
 _STORED = frozenset({"batches", "files", "skills", "upload", "uploads"})
 """Parts of paths: a form that is sent there only brings something to store."""
 
-_CALLS_NO_MODEL: Final = "v1internal:"
-"""How the last segments of Code Assist's paths begin. Its methods that are not observed ask for
-settings and quotas."""
+_CALLS_NO_MODEL: Final = ("v1internal:", "client_secrets")
+"""How the last segments of paths begin that call no model: methods of Code Assist that ask for
+settings and quotas, and keys for a Realtime session, which is itself recorded on a WebSocket."""
 
 
 class UnobservedCounter:

@@ -203,12 +203,13 @@ async def test_paths_are_told_up_to_a_number(caplog: pytest.LogCaptureFixture) -
     assert told(caplog)[MAX_PATHS:] == ["POST to further paths"]
 
 
-async def test_methods_of_code_assist_that_call_no_model_are_not_told(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A program asks for its settings and quotas beside each call."""
+async def test_methods_that_call_no_model_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
+    """Settings and quotas of Code Assist, and keys for sessions of Realtime."""
     async with relaying(take_all) as (_, running):
-        for target in (b"/v1internal:loadCodeAssist", b"/google/v1internal:retrieveUserQuota"):
+        for target in (
+            *(b"/v1internal:loadCodeAssist", b"/google/v1internal:retrieveUserQuota"),
+            b"/openai/v1/realtime/client_secrets?api-version=1",
+        ):
             await ask(running.address, request_bytes(BODY, target=target))
         assert counted(running, "spantap.requests.unobserved") == {}
     assert told(caplog) == []
