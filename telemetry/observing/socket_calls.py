@@ -338,15 +338,12 @@ class _OpenCall:
         )
 
     def take(self, text: bytes, at_ns: int) -> Iterator[Frame]:
-        """Take a message of the server, an event of the answer, which may change the request.
-
-        What comes after the end belongs to the answer, but does not make it longer.
-        """
+        """Take a message of the server, an event of the answer, which may change the request."""
         if self.call.body is not self._body:
             yield self._ask()
         if self.call.end is not CallEnd.REFUSED:
             text = write_event(text)
-        yield ResponseData(self.number, min(at_ns, self.call.end_ns or at_ns), text)
+        yield ResponseData(self.number, at_ns, text)
 
     def _ask(self) -> Frame:
         """Give the request; the last one that is given counts."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,13 +22,16 @@ from telemetry.reading.stored_calls import open_calls
 from telemetry.spans.otlp.decoding import decode_spans
 from tests.proxy.running_runs import Runs
 from tests.proxy.test_run_command import serve, wait_for
-from tests.proxy.test_serve_websockets import host, wait_for_calls
+from tests.proxy.test_serve_websockets import host, outcomes, wait_for_calls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from openai.resources.realtime.realtime import AsyncRealtimeConnectionManager
+    from openai.resources.realtime.realtime import (
+        AsyncRealtimeConnection,
+        AsyncRealtimeConnectionManager,
+    )
     from websockets.asyncio.server import ServerConnection
 
 pytestmark = pytest.mark.timeout(120)
@@ -179,33 +184,34 @@ def connect(runs: Runs) -> AsyncRealtimeConnectionManager:
     )
 
 
+async def hear(connection: AsyncRealtimeConnection, kind: str) -> None:
+    """Hear events up to one of a kind."""
+    async with asyncio.timeout(20):
+        while (await connection.recv()).type != kind:
+            pass
+
+
 async def talk(runs: Runs, *, is_refused: bool = False) -> None:
     """Ask by voice; give the function's result; hear the answer, and interrupt the next one."""
     async with connect(runs) as connection:
-
-        async def hear(kind: str) -> None:
-            async with asyncio.timeout(20):
-                while (await connection.recv()).type != kind:
-                    pass
-
-        await hear("session.created")
+        await hear(connection, "session.created")
         tools: Any = [CLOCK, MCP]
         settings: Any = {"type": "realtime", "instructions": "Be brief.", "tools": tools}
         await connection.session.update(session=settings)
-        await hear("session.updated")
+        await hear(connection, "session.updated")
         await connection.input_audio_buffer.append(audio=SOUND)
         await connection.input_audio_buffer.commit()
-        await hear("conversation.item.input_audio_transcription.completed")
+        await hear(connection, "conversation.item.input_audio_transcription.completed")
         await connection.conversation.item.create(
             item={"type": "function_call_output", "call_id": "call_1", "output": "12:00"}
         )
         await connection.response.create()
-        await hear("rate_limits.updated")
+        await hear(connection, "rate_limits.updated")
         await connection.response.create(response={"metadata": {"n": "3"}})
-        await hear("rate_limits.updated")
+        await hear(connection, "rate_limits.updated")
         if is_refused:
             await connection.response.create(event_id="e1", response={"instructions": REFUSED})
-            await hear("error")
+            await hear(connection, "error")
 
 
 def read_spans(runs: Runs) -> list[dict[str, Any]]:
@@ -275,3 +281,20 @@ async def test_a_transcript_that_does_not_come_holds_a_span_back_for_some_second
     async with connect(runs) as connection:
         await connection.input_audio_buffer.commit()
         assert await wait_for_calls(runs, 1) == [("completed", "")]
+
+
+async def test_a_telemetry_that_is_killed_while_a_span_waits_loses_and_doubles_none(
+    runs: Runs,
+) -> None:
+    """It gets the words as well."""
+    async with connect(runs) as connection:
+        await connection.input_audio_buffer.commit()
+        await hear(connection, "rate_limits.updated")
+        [pid] = runs.pids("proxy.processes.telemetry")
+        os.kill(pid, signal.SIGKILL)
+        await hear(connection, "conversation.item.input_audio_transcription.completed")
+        await connection.response.create()
+        await hear(connection, "rate_limits.updated")
+        calls = await wait_for_calls(runs, 2)
+        await asyncio.sleep(0.5)
+    assert outcomes(runs) == calls == [("completed", QUESTION)] * 2

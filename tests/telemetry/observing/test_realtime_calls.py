@@ -258,12 +258,23 @@ class TestLateTranscripts:
         """The answer was whole."""
         wire = begin()
         answer(wire)
+        end_ns = wire.frames[-1].at_ns  # type: ignore[union-attr]
         wire.end()
         recording = Recording().feed(wire.frames)
-        assert [exchange.outcome for exchange in recording.exchanges] == [Outcome.COMPLETED]
+        [exchange] = recording.exchanges
+        assert (exchange.outcome, exchange.end_ns) == (Outcome.COMPLETED, end_ns)
         for receipt in recording.receipts:
             receipt.settle()
         assert recording.source.pop_acks().settled == [7]
+
+    def test_what_cannot_be_read_afterwards_cuts_nothing_off(self) -> None:
+        """The answer had ended before."""
+        wire = begin()
+        answer(wire)
+        wire.frames.append(SocketData(7, START_NS + 500 * MS, False, b"\xff\xff\xff"))
+        wire.end()
+        [(_, metadata)] = told(Recording().feed(wire.frames))
+        assert "anomalies" not in metadata
 
     def test_calls_that_wait_end_in_their_order(self) -> None:
         """A second answer to the same words, after the result of a tool."""

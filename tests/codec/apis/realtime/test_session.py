@@ -18,7 +18,7 @@ from codec.apis.realtime.conversation import MAX_SESSION_BYTES, Conversation
 from codec.apis.realtime.creates import MAX_WAITING
 from codec.apis.realtime.route import REALTIME
 from codec.apis.realtime.session import MAX_OPEN, RealtimeSession
-from codec.apis.realtime.transcripts import WAIT_NS
+from codec.apis.realtime.transcripts import WAIT_NS, AwaitedTranscripts
 from codec.apis.session import CallEnd
 from codec.parts import ToolCall
 from codec.said import Ending, Stop
@@ -152,6 +152,14 @@ class TestOneResponse:
         begun = talk.created("r1")
         call = talk.end("r1", [spoken("a1", "Hello")])
         assert (call.has_request, call.start_ns, call.first_ns) == (False, begun, begun)
+
+    def test_what_is_about_the_request_is_no_piece_of_the_answer(self) -> None:
+        """A transcript that came, or that will not come."""
+        stream = REALTIME.open_stream(choice_count=1, hides_usage=False, lend=lambda _: True)
+        failed = "conversation.item.input_audio_transcription.failed"
+        for kind in (TRANSCRIBED, failed, "response.created"):
+            stream.feed(b"data: " + encode_json({"type": kind, "response": {}}).encode() + b"\n\n")
+        assert stream.chunk_count == 1
 
     def test_calls_that_change_are_returned(self) -> None:
         """Whoever follows a call sees it under way."""
@@ -502,6 +510,25 @@ class TestSound:
 
 class TestBounds:
     """Nothing grows without an end, and nothing raises."""
+
+    def test_so_many_transcripts_are_waited_for(self) -> None:
+        """The oldest ones are not, if there are more."""
+        awaited = AwaitedTranscripts()
+        settings = {"input_audio_transcription": {"model": "t-1"}}
+        for number in range(100):
+            awaited.expect(user(f"u{number}"), settings, number)
+        assert len(awaited.until_ns) == 32
+        assert awaited.find_wait([{"id": "u0"}], 0) == 0
+        assert awaited.find_wait([{"id": "u99"}], 0) == WAIT_NS + 99
+
+    def test_of_servers_so_much_is_kept(self) -> None:
+        """A client may say anything of them."""
+        talk = Talk()
+        server = {"type": "mcp", "server_label": "files"}
+        talk.ask("session.update", session={"tools": [server | {"headers": "x" * 100_000}]})
+        talk.event("session.updated", session={"tools": [server]})
+        talk.create()
+        assert talk.answer("r1", "Hi").body["tools"] == [server]
 
     def test_an_item_that_would_take_most_of_the_room_is_left_out(self) -> None:
         """A picture pushes no words out; nor does it stay as it was, if it grows."""
