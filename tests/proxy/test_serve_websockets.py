@@ -303,6 +303,25 @@ async def test_a_worker_that_is_killed_leaves_its_open_response_as_lost(runs: Ru
     assert calls == [("completed", "first"), ("worker_lost", "second")]
 
 
+async def test_two_signals_in_a_row_lose_no_response(runs: Runs) -> None:
+    """The one that is open is recorded as cut, although nothing waits for its end."""
+    client = await connect(f"ws://{host(runs)}/v1/responses")
+    await ask(client, "first")
+    create = {"type": "response.create", "model": "gpt-demo", "input": "long [words=2000]"}
+    await client.send(encode_json(create))
+    await client.recv()
+    [pid] = runs.pids("proxy.processes.supervisor")
+    for _ in range(2):
+        os.kill(pid, signal.SIGTERM)
+        await asyncio.sleep(0.1)
+    with contextlib.suppress(Exception):
+        while True:
+            await client.recv()
+    await asyncio.to_thread(runs.see_none_left)
+    assert outcomes(runs) == [("completed", "first"), ("drain_deadline", "long [words=2000]")]
+    assert "Traceback" not in (runs.folder / "serve.log").read_text()
+
+
 async def test_a_shutdown_ends_the_open_response_and_says_so(runs: Runs) -> None:
     """With a close 1001 for the client."""
     client = await connect(f"ws://{host(runs)}/v1/responses")
