@@ -53,7 +53,7 @@ def read_head(text: bytes) -> MessageHead:
     """Read the head of a message; it is empty if the message is not one of an API's."""
     try:
         return _decode_head(text)
-    except (msgspec.MsgspecError, UnicodeError):
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         value = decode_object(text)
     response = value.get("response")
     return MessageHead(

@@ -326,6 +326,19 @@ def test_what_comes_only_over_websockets_has_a_session() -> None:
     assert {api.name for api in APIS if api.sockets_only} < SESSIONS.keys()
 
 
+@pytest.mark.parametrize("name", SESSIONS)
+@pytest.mark.parametrize("depth", [900, 5_000])
+@pytest.mark.parametrize("from_client", [True, False])
+def test_no_message_is_nested_too_deeply_for_a_session(
+    name: str, depth: int, *, from_client: bool
+) -> None:
+    """It is passed over."""
+    session = SESSIONS[name]()
+    for head in (b'{"type": "response.create", "response": ', b'{"serverContent": ', b'{"setup": '):
+        text = head + b"[" * depth + b"]" * depth + b"}"
+        assert [*session.feed(text, from_client=from_client, at_ns=1)] == []
+
+
 def test_of_an_api_that_nobody_knows_nothing_is_guessed() -> None:
     """Frames in a spool may be of another version (R6)."""
     unknown = get_api("tea")
