@@ -345,7 +345,7 @@ class TelemetryService:
 
     def _note_unread(self) -> None:
         if self._faults.may_say("unread WebSocket"):
-            _log.warning("a WebSocket broke its protocol: its further calls have no spans")
+            _log.warning("a WebSocket cannot be read any more: its further calls have no spans")
 
     def _note_failure(self, error: Exception) -> None:
         self.counts.failed += 1

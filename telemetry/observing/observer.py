@@ -71,7 +71,7 @@ class Observer:
         self._find_credentials = lru_cache(MAX_KEPT_HEADS)(self._open_credentials)
         self.bodies = OpenBodies() if bodies is None else bodies
         self._open: dict[int, Observation] = {}
-        self._on_failure = on_failure
+        self.on_failure = on_failure
         self._header_map = header_map or HeaderMap.build()
         self._allowed_fields = allowed_fields or AllowedFields()
         self._hides_inputs = hides_inputs
@@ -107,7 +107,7 @@ class Observer:
                 self.forget(frame.exchange)
                 self._open[frame.exchange] = self._begin(frame)
         except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
-            self._on_failure(error)
+            self.on_failure(error)
             observation.give_up()
         return None
 
@@ -131,7 +131,7 @@ class Observer:
             if fields is not None:
                 return find_head_credentials(read_fields(fields))
         except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
-            self._on_failure(error)
+            self.on_failure(error)
         return Credentials(unknown=True)
 
     def forget(self, number: int) -> None:
@@ -169,7 +169,7 @@ class Observer:
             with observation.at_work():
                 return observation.end(end)
         except Exception as error:  # noqa: BLE001 - no frame makes the observer raise
-            self._on_failure(error)
+            self.on_failure(error)
         finally:
             observation.close()
         observation.give_up()

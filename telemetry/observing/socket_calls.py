@@ -52,6 +52,8 @@ _REFUSED_STATUS = 400
 
 _read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
 
+_UNREAD = "nothing that followed on the WebSocket could be read"
+
 _EXTENSIONS = "sec-websocket-extensions"
 
 _QUIET_CLOSES = frozenset({None, 1000, 1001})
@@ -96,7 +98,7 @@ class SocketCalls:
 
     Attributes:
         read_bytes: how many bytes of both directions were read.
-        is_unread: something broke the protocol, so nothing that follows can be read.
+        is_unread: something broke the protocol, or us, so nothing that follows is read.
     """
 
     def __init__(
@@ -134,7 +136,8 @@ class SocketCalls:
             self._deflate = read_deflate(",".join(agreed))
             self._open_directions((b"", b""))
         elif isinstance(frame, End):
-            yield from self._end(frame)
+            is_cut = frame.shed_bytes > 0
+            yield from self._end(frame.at_ns, frame.kind, frame.message, is_cut=is_cut)
         elif isinstance(frame, SocketState):
             self._continue(frame)
         elif isinstance(frame, SocketData):
@@ -159,6 +162,8 @@ class SocketCalls:
     @property
     def state(self) -> SocketState | None:
         """What another one needs to continue here; ``None`` within a call or a message."""
+        if self.is_unread:
+            return SocketState(self._begin.exchange, self._at_ns, self.read_bytes, b"")
         if self._open or not self._directions:
             return None
         client, server = (each.parser.window for each in self._directions.values())
@@ -171,8 +176,11 @@ class SocketCalls:
 
     def _continue(self, frame: SocketState) -> None:
         """Continue where another one was."""
-        state = _decode_state(frame.data)
         self.read_bytes, self._at_ns = frame.read_bytes, frame.at_ns
+        if not frame.data:
+            self.is_unread = True
+            return
+        state = _decode_state(frame.data)
         self._count = state.count
         self._open_directions(state.windows)
         self._session = self._open_session(state=state.session)
@@ -199,10 +207,19 @@ class SocketCalls:
                 if told.kind in _TEXTS:
                     yield from self._tell(told, frame)
         except CodecError:
-            self.is_unread = True
-            self.close()
-            for call in self._open.values():
-                call.is_cut |= call.call.end is None
+            yield from self._stop()
+
+    def _stop(self) -> Iterator[Frame]:
+        """End all calls here, because nothing that follows is read."""
+        self.is_unread = True
+        yield from self._end(self._at_ns, EndKind.UPSTREAM_BROKEN, _UNREAD, is_cut=True)
+
+    def fail(self) -> Iterator[Frame]:
+        """End the open calls after a defect of ours, which may have broken the session as well."""
+        self.is_unread = True
+        self._session = self._open_session()
+        self.close()
+        yield from self._end_open(self._at_ns, EndKind.UPSTREAM_BROKEN, _UNREAD, is_cut=True)
 
     def _tell(self, message: Message, frame: SocketData) -> Iterator[Frame]:
         """Yield the frames of the calls that a message is about."""
@@ -253,19 +270,25 @@ class SocketCalls:
         is_conversation = get_api(self._begin.endpoint).sockets_only
         return self._begin.identity.span_id if is_conversation else None
 
-    def _end(self, end: End) -> Iterator[Frame]:
-        """End what the end of the connection cuts off."""
+    def _end(self, at_ns: int, kind: EndKind, message: str, *, is_cut: bool) -> Iterator[Frame]:
+        """End what the end of the connection cuts off; `is_cut`: not all of it is known."""
         self.close()
         yield from self.end_due(math.inf)
-        for call in self._session.close(end.at_ns):
+        for call in self._session.close(at_ns):
             if id(call) not in self._open:
                 yield from self._open_call(call).begin()
-        kind = end.kind
         if kind in (EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END):
             kind = EndKind.UPSTREAM_BROKEN  # it ended in the middle of an answer
+        yield from self._end_open(at_ns, kind, message, is_cut=is_cut)
+
+    def _end_open(
+        self, at_ns: int, kind: EndKind, message: str, *, is_cut: bool
+    ) -> Iterator[Frame]:
         for open_call in self._open.values():
-            yield open_call.end(end.at_ns, kind, end.message)
+            open_call.is_cut |= is_cut
+            yield open_call.end(at_ns, kind, message)
         self._open.clear()
+        self._ended.clear()
 
 
 class _Direction:

@@ -182,6 +182,13 @@ class FrameSource:
 
     def _record_calls(self, socket: _Socket, frames: Iterable[Frame]) -> None:
         """Observe the frames of a connection's calls, and record those that end."""
+        try:
+            self._observe_calls(socket, frames)
+        except Exception as error:  # noqa: BLE001 - no frame makes the source raise
+            self._observer.on_failure(error)
+            self._observe_calls(socket, socket.calls.fail())
+
+    def _observe_calls(self, socket: _Socket, frames: Iterable[Frame]) -> None:
         for own in frames:
             exchange = self._observer.feed(own)
             if exchange is not None:

@@ -355,7 +355,9 @@ def test_websockets_that_cannot_be_read_get_one_line_a_minute(
             ResponseHead(exchange=number, at_ns=START_NS, status=101),
             SocketData(number, START_NS, from_client=True, data=CANARY.encode()),
         )
-    assert caplog.messages == ["a WebSocket broke its protocol: its further calls have no spans"]
+    assert caplog.messages == [
+        "a WebSocket cannot be read any more: its further calls have no spans"
+    ]
 
 
 def test_one_row_that_the_store_chokes_on_does_not_take_the_others_with_it(

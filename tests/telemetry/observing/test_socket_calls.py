@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from websockets.extensions.permessage_deflate import PerMessageDeflate
 from websockets.frames import Frame as WireFrame
 from websockets.frames import Opcode
 
 from codec.apis.realtime.session import RealtimeSession
+from codec.apis.responses.session import ResponseSession
 from codec.parts import Text
 from codec.rate_limits import read_rate_limits
 from codec.text.jsontext import encode_json
@@ -477,9 +479,70 @@ def test_bytes_that_are_no_websocket_end_the_observation_and_nothing_else() -> N
     wire.end()
     recording = Recording().feed(wire.frames)
     assert recording.unread_count == 1
-    assert [exchange.outcome for exchange in recording.exchanges[:2]] == [Outcome.COMPLETED] * 2
-    assert recording.exchanges[2].outcome is not Outcome.COMPLETED
+    assert [exchange.outcome for exchange in recording.exchanges] == [
+        *(Outcome.COMPLETED, Outcome.COMPLETED, Outcome.TRUNCATED)
+    ]
     assert "observer_limit" in recording.exchanges[2].anomalies
+
+
+def test_of_what_cannot_be_read_a_sender_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the connection lasts; the state says that it cannot be read."""
+    wire = two_answers()
+    wire.create("third")
+    wire.begin_answer("resp-3")
+    monkeypatch.setattr(source, "UNACKNOWLEDGED_BYTES", kept_bytes(wire.frames) + 1)
+    wire.frames += [SocketData(NUMBER, START_NS + 500 * MS, False, b"\xff" * 100)] * 30
+    recording = Recording().feed(wire.frames)
+    assert recording.source.pop_acks().states == []
+    for receipt in recording.receipts:
+        receipt.settle()
+    [state] = recording.source.pop_acks().states
+    again = Recording().feed([*wire.frames[:2], state, *two_answers().frames[2:]])
+    again.feed([End(exchange=NUMBER, at_ns=START_NS + 900 * MS, kind=EndKind.CLIENT_GONE)])
+    assert (again.exchanges, again.unread_count) == ([], 1)
+
+
+def test_a_call_of_which_a_worker_had_to_leave_bytes_out_says_so() -> None:
+    """The end of the connection has their size."""
+    wire = Wire()
+    wire.create("first")
+    wire.begin_answer("resp-1")
+    end = End(exchange=NUMBER, at_ns=START_NS + MS, kind=EndKind.CLIENT_GONE, shed_bytes=900)
+    [exchange] = Recording().feed([*wire.frames, end]).exchanges
+    assert "observer_limit" in exchange.anomalies
+
+
+@pytest.mark.parametrize("broken", ["feed", "close"])
+def test_a_defect_of_a_session_costs_its_own_connection_alone(
+    monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """The open call has its span, the defect is reported, and frames of others are read."""
+    wire = two_answers()
+    wire.create("third")
+    wire.begin_answer("resp-3")
+    other = [
+        replace(frame, exchange=NUMBER + 1)
+        for frame in two_answers(identity=tap_frames.identity(2)).frames
+    ]
+    recording = Recording().feed(wire.frames)
+    wire.create("fourth")
+    wire.end()
+    with monkeypatch.context() as patch:
+        patch.setattr(ResponseSession, broken, _fail)
+        recording.source.feed(*wire.frames[-2:])
+    assert [type(error) for error in recording.failures] == [ZeroDivisionError]
+    recording.failures.clear()
+    assert recording.feed(other).said[3:] == [
+        (Outcome.COMPLETED, "one"),
+        (Outcome.COMPLETED, "two"),
+    ]
+    cut = recording.exchanges[2]
+    assert cut.outcome is Outcome.TRUNCATED
+    assert "observer_limit" in cut.anomalies
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise ZeroDivisionError
 
 
 def test_a_client_that_asks_for_no_content_is_heeded_in_each_call() -> None:
