@@ -6,9 +6,7 @@ import json
 from functools import cache
 from typing import TYPE_CHECKING
 
-from websockets.frames import Frame as WireFrame
-from websockets.frames import Opcode
-
+from codec.websockets import MessageKind
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import (
     Begin,
@@ -21,6 +19,7 @@ from telemetry.frames.frame import (
 )
 from telemetry.observing.observer import Observer
 from telemetry.observing.source import FrameSource
+from tests.codec.websockets.frames import Direction, Part
 from tests.corpus.oracle import parse_json
 from tests.corpus.recordings import Recording, read_lines
 from tests.telemetry import tap_frames
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from codec.websockets import Deflate
     from telemetry.observing.exchange import Exchange
 
 __all__ = ("NUMBER", "Messages", "load_live", "load_sessions", "observe_frames", "write_frames")
@@ -58,17 +58,35 @@ def load_sessions(folder: Path) -> Sequence[Messages]:
     return found
 
 
-def write_frames(messages: Messages, kind: EndKind = EndKind.CLIENT_GONE) -> list[Frame]:
-    """The frames that a worker makes, a message in each; Google's messages are binary."""
+def write_frames(
+    messages: Messages,
+    kind: EndKind = EndKind.CLIENT_GONE,
+    *,
+    deflate: Deflate | None = None,
+    is_fragmented: bool = False,
+) -> list[Frame]:
+    """The frames that a worker makes, a message in each; Google's messages are binary.
+
+    Args:
+        messages: of both sides.
+        kind: how the connection ends.
+        deflate: they are compressed, with those before as their context.
+        is_fragmented: they come in pieces, with a ping between two of them.
+    """
     at_ns = START_NS
     begin = tap_frames.begin(
         NUMBER, is_socket=True, endpoint="gemini.live", method="GET", path=PATH
     )
-    frames: list[Frame] = [begin, ResponseHead(exchange=NUMBER, at_ns=at_ns, status=101)]
+    agreed = (("sec-websocket-extensions", "permessage-deflate"),) if deflate is not None else ()
+    head = ResponseHead(exchange=NUMBER, at_ns=at_ns, status=101, headers=agreed)
+    frames: list[Frame] = [begin, head]
+    sides = {side: Direction(from_client=side, deflate=deflate) for side in (True, False)}
+    cuts, between = ((3, 40), (Part(MessageKind.PING, b"?"),)) if is_fragmented else ((), ())
     for from_client, text in messages:
         at_ns += MS
-        wire = WireFrame(Opcode.TEXT if from_client else Opcode.BINARY, text)
-        frames.append(SocketData(NUMBER, at_ns, from_client, wire.serialize(mask=from_client)))
+        form = MessageKind.TEXT if from_client else MessageKind.BINARY
+        data = sides[from_client].write(Part(form, text, cuts=cuts, between=between))
+        frames.append(SocketData(NUMBER, at_ns, from_client, data))
     return [*frames, End(exchange=NUMBER, at_ns=at_ns + MS, kind=kind)]
 
 

@@ -13,6 +13,7 @@ from websockets.frames import Opcode
 
 from codec.apis.gemini.live.session import LiveSession
 from codec.text.jsontext import compact_text, decode_json
+from codec.websockets import Deflate
 from telemetry.frames.ending import EndKind
 from telemetry.frames.frame import Begin, End, Frame, SocketData
 from telemetry.observing.exchange import Outcome
@@ -191,6 +192,18 @@ def test_the_size_of_the_reads_changes_nothing(number: int, size: int) -> None:
     """Byte by byte as well."""
     frames = write_frames(session(number))
     assert tell(observe_frames(cut(frames, size))) == tell(observe_frames(frames))
+
+
+@with_sessions
+@pytest.mark.parametrize("deflate", [None, Deflate()], ids=["plain", "compressed"])
+@pytest.mark.parametrize("size", [1_400, 10_000_000])
+def test_fragments_pings_and_compression_change_nothing(
+    number: int, deflate: Deflate | None, size: int
+) -> None:
+    """With what was said before as the context of what follows."""
+    messages = session(number)
+    frames = write_frames(messages, deflate=deflate, is_fragmented=True)
+    assert tell(observe_frames(cut(frames, size))) == tell(observe_frames(write_frames(messages)))
 
 
 @with_sessions
