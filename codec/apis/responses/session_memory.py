@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from codec.budget import MEMBER_BYTES, size_bytes
+from codec.members import object_of
 
 __all__ = ("MAX_SESSION_BYTES", "SessionMemory")
 
@@ -79,11 +80,13 @@ class SessionMemory:
     ) -> None:
         """Keep a response that has ended, with the items that it added to its parent's.
 
-        An item that would take most of the room for itself, such as a picture, is left out.
+        A part of an item that would take most of the room for itself, such as a picture, is left
+        out.
         """
-        fitting = [item for item in items if size_bytes(item) <= self._limit_bytes // 4]
-        if len(fitting) < len(items):
-            items, is_partial = fitting, True
+        room_bytes = self._limit_bytes // 4
+        fitting = [_without_large_parts(item, room_bytes) for item in items]
+        if any(each is not item for each, item in zip(fitting, items, strict=True)):
+            items, is_partial = [item for item in fitting if item is not None], True
         size = size_bytes(items) + len(response_id) + len(parent or "") + MEMBER_BYTES + _KEPT_BYTES
         self._drop(response_id)
         self._kept[response_id] = _Kept(
@@ -125,3 +128,14 @@ class SessionMemory:
     def _drop(self, response_id: str) -> None:
         if (kept := self._kept.pop(response_id, None)) is not None:
             self._kept_bytes -= kept.size_bytes
+
+
+def _without_large_parts(item: Any, room_bytes: int) -> Any:
+    """Leave out the parts of an item that are too large; ``None`` if it is too large without."""
+    if size_bytes(item) <= room_bytes:
+        return item
+    parts = object_of(item).get("content")
+    if not isinstance(parts, list):
+        return None
+    small = item | {"content": [part for part in parts if size_bytes(part) <= room_bytes]}
+    return small if size_bytes(small) <= room_bytes else None

@@ -613,6 +613,22 @@ class TestBounds:
         assert 0.8 * MAX_SESSION_BYTES < len(encode_json(inputs(last))) < MAX_SESSION_BYTES + 60_000
         assert talk.session._memory._kept_bytes <= MAX_SESSION_BYTES
 
+    def test_what_is_too_large_to_be_remembered_pushes_nothing_out(self) -> None:
+        """Of an item only its large parts are missing; one that is large without them is."""
+        large = "x" * MAX_SESSION_BYTES
+        message = {"role": "user", "content": [{"text": "What?"}, {"image_url": large}]}
+        many = {"role": "user", "content": [{"text": "x" * 1000}] * 1000}
+        talk = Talk()
+        talk.create([user("first")])
+        talk.answer("r1", "1")
+        talk.create([message, many, {"output": large}], previous_response_id="r1")
+        talk.answer("r2", "2", "r1")
+        talk.create([user("last")], previous_response_id="r2")
+        call = talk.answer("r3", "3", "r2")
+        short = message | {"content": [{"text": "What?"}]}
+        known = [user("first"), text_item("1"), short, text_item("2"), user("last")]
+        assert (inputs(call), call.is_partial) == (known, True)
+
     def test_what_was_used_last_is_kept(self) -> None:
         """A beginning that many conversations share."""
         talk = Talk()
