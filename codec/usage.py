@@ -94,6 +94,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         cache_write: the part of ``prompt`` that was written to a cache.
         cache_write_1h: the part of ``cache_write`` that is kept for an hour, at another price.
         prompt_audio: the part of ``prompt`` that is audio.
+        cache_read_audio: the part of both ``cache_read`` and ``prompt_audio``.
+        prompt_image: the part of ``prompt`` that is images.
         reasoning: the part of ``completion`` that is reasoning.
         completion_audio: the part of ``completion`` that is audio.
         anomalies: names of what was reported and left out, by rules 3 and 5.
@@ -107,6 +109,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cache_write: int | None = None
     cache_write_1h: int | None = None
     prompt_audio: int | None = None
+    cache_read_audio: int | None = None
+    prompt_image: int | None = None
     reasoning: int | None = None
     completion_audio: int | None = None
     anomalies: tuple[str, ...] = ()
@@ -161,6 +165,8 @@ def make_usage(
     cache_write: int | None = None,
     cache_write_1h: int | None = None,
     prompt_audio: int | None = None,
+    cache_read_audio: int | None = None,
+    prompt_image: int | None = None,
     reasoning: int | None = None,
     completion_audio: int | None = None,
 ) -> Usage:
@@ -189,6 +195,8 @@ def make_usage(
         cache_write=cache_write,
         cache_write_1h=cache_write_1h,
         prompt_audio=prompt_audio,
+        cache_read_audio=_within(cache_read, _within(prompt_audio, cache_read_audio)),
+        prompt_image=_within(prompt, prompt_image),
         reasoning=reasoning,
         completion_audio=completion_audio,
         anomalies=odd,
@@ -239,6 +247,8 @@ def _decode(raw: JsonObject, prompts: tuple[str, ...], completions: tuple[str, .
         cache_write=written,
         cache_write_1h=None if written is None else _count_hour(raw, of_prompt),
         prompt_audio=audio,
+        cache_read_audio=_count_cached_audio(of_prompt),
+        prompt_image=count_of(of_prompt.get("image_tokens")),
         reasoning=reasoning,
         completion_audio=count_of(of_completion.get("audio_tokens")),
     )
@@ -281,6 +291,11 @@ def _count_hour(raw: JsonObject, of_prompt: Mapping[str, Any]) -> int | None:
         if count := count_of(object_of(details).get("ephemeral_1h_input_tokens")):
             return count
     return None
+
+
+def _count_cached_audio(of_prompt: Mapping[str, Any]) -> int | None:
+    details = of_prompt.get("cached_tokens_details")  # Realtime's
+    return None if details is None else count_of(object_of(details).get("audio_tokens"))
 
 
 def _either(first: int | None, second: int | None) -> int | None:

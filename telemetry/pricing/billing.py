@@ -2,9 +2,10 @@
 
 The details are subsets of prompt and completion (``docs/contract/spans.md#details``) and do not
 overlap: each is billed once, the rest at the rate of input or output, as Phoenix does
-(``docs/contract/spans.md#phoenix-cost``). A detail without a separate rate is billed at that rate
-too, except for what was written to a cache for an hour: if only ordinary writes have a rate, the
-rate of these is unknown, because it is higher.
+(``docs/contract/spans.md#phoenix-cost``). Only sound may overlap with what came from a cache; then
+it is billed as the latter. A detail without a separate rate is billed at the rate of the rest,
+except for what was written to a cache for an hour: if only ordinary writes have a rate, the rate of
+these is unknown, because it is higher.
 
 Nothing is invented (R6): a share with an unknown count or rate has no cost, and then the total has
 none. Details that exceed their count contradict it, so it counts as unknown, and so does any count
@@ -61,7 +62,8 @@ def count_billed_tokens(usage: Usage, provider: str | None) -> Usage:
     """
     if "details_inconsistent" in usage.anomalies:
         return replace(usage, prompt=None, completion=None)
-    prompt = _within(usage.prompt, usage.cache_read, usage.cache_write, usage.prompt_audio)
+    heard = _count_heard(usage)
+    prompt = _within(usage.prompt, usage.cache_read, usage.cache_write, heard)
     if (usage.cache_write_1h or 0) > (usage.cache_write or 0):
         prompt = None
     return replace(
@@ -80,7 +82,7 @@ def bill(tokens: Usage, rates: Rates, source: CostSource) -> SpanCost:
         (tokens.cache_read, rates.cache_read),
         (written - hour if written and hour else written, rates.cache_write),
         (hour, rates.cache_write_1h),
-        (tokens.prompt_audio, rates.input_audio),
+        (_count_heard(tokens), rates.input_audio),
     )
     if hour and rates.cache_write is not None and rates.cache_write_1h is None:
         prompt = cache_write = for_hour = None
@@ -115,7 +117,12 @@ def find_saved(tokens: Usage, rates: Rates) -> float | None:
         return None
     if rates.cache_read is None:
         return 0.0
-    return _cost(tokens.cache_read, max(rates.input - rates.cache_read, 0.0))
+    heard = tokens.cache_read_audio or 0
+    of_sound = rates.input if rates.input_audio is None else rates.input_audio
+    return _sum(
+        _cost(tokens.cache_read - heard, max(rates.input - rates.cache_read, 0.0)),
+        _cost(heard, max(of_sound - rates.cache_read, 0.0)),
+    )
 
 
 def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCost:
@@ -139,6 +146,12 @@ def sum_up(costs: Sequence[SpanCost], beside: Iterable[float | None]) -> SpanCos
         saved=_sum_known(cost.saved for cost in costs),
         **details,
     )
+
+
+def _count_heard(usage: Usage) -> int | None:
+    """Count the tokens of sound that came from no cache."""
+    heard = usage.prompt_audio
+    return None if heard is None else heard - (usage.cache_read_audio or 0)
 
 
 def _completion(usage: Usage, provider: str | None) -> int | None:

@@ -39,6 +39,9 @@ _KNOWN_RATES: Final = frozenset(
 """Rates for kinds that a usage counts, or parts of these, and for requests and searches. Nothing
 counts what else is billed, such as hours of sound."""
 
+_IMAGE_RATES: Final = frozenset({"input_image_mtok", "cache_image_read_mtok"})
+"""Rates that do not matter without images in the request."""
+
 _PLAIN_RATES: Final = frozenset(
     {
         "input_mtok",
@@ -53,9 +56,10 @@ _PLAIN_RATES: Final = frozenset(
 _PER_MILLION: Final = Decimal(1_000_000)
 
 
-def are_known(price: ModelPrice) -> bool:
+def are_known(price: ModelPrice, tokens: Usage) -> bool:
     """Tell whether a usage counts everything that a price has a rate for."""
-    return _given(price) <= _KNOWN_RATES
+    unknown = _given(price) - _KNOWN_RATES
+    return unknown <= _IMAGE_RATES if tokens.prompt_image == 0 else not unknown
 
 
 def are_plain(price: ModelPrice) -> bool:

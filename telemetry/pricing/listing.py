@@ -123,7 +123,7 @@ class Listing:
             return None
         calculation = self._calculate(tokens, chosen or _context(tier), at)
         price = calculation.model_price
-        if not are_known(price) or self._lacks_rate(tokens, price):
+        if not are_known(price, tokens) or self._lacks_rate(tokens, price):
             return None
         cost = bill(tokens, rates_of(price, tokens), CostSource.GENAI_PRICES)
         if cost.prompt is None or cost.completion is None:
@@ -211,6 +211,7 @@ class Listing:
                 cache_write_tokens=tokens.cache_write,
                 cache_write_1h_tokens=tokens.cache_write_1h,
                 input_audio_tokens=tokens.prompt_audio,
+                cache_audio_read_tokens=tokens.cache_read_audio,
                 output_tokens=tokens.completion,
                 output_reasoning_tokens=tokens.reasoning,
                 output_audio_tokens=tokens.completion_audio,

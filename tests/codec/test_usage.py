@@ -56,6 +56,21 @@ BASE_COUNTS = {"prompt": 10, "completion": 5, "total": 15}
         ),
         pytest.param(BASE | {"cached_tokens": 4}, BASE_COUNTS | {"cache_read": 4}, id="Together"),
         pytest.param(
+            BASE | {"prompt_tokens_details": {
+                "audio_tokens": 6, "image_tokens": 0, "cached_tokens": 5,
+                "cached_tokens_details": {"text_tokens": 1, "audio_tokens": 4}}},
+            BASE_COUNTS | {
+                "cache_read": 5, "prompt_audio": 6, "cache_read_audio": 4, "prompt_image": 0,
+            },
+            id="Realtime",
+        ),
+        pytest.param(
+            BASE | {"prompt_tokens_details": {
+                "audio_tokens": 3, "image_tokens": 11, "cached_tokens": 5,
+                "cached_tokens_details": {"audio_tokens": 4}}},
+            BASE_COUNTS | {"cache_read": 5, "prompt_audio": 3}, id="more than there are",
+        ),
+        pytest.param(
             BASE | {"cache_read_input_tokens": 4, "cache_creation_input_tokens": 0},
             BASE_COUNTS | {"cache_read": 4, "cache_write": 0}, id="Databricks",
         ),

@@ -83,11 +83,29 @@ def test_every_kind_has_its_own_rate() -> None:
     )
 
 
+def test_sound_from_a_cache_is_billed_as_cached() -> None:
+    """It is a part of both counts, which together may exceed the prompt."""
+    usage = Usage(
+        prompt=100, cache_read=80, prompt_audio=90, cache_read_audio=75, completion=0, total=100
+    )
+    tokens = count_billed_tokens(usage, "openai")
+    cost = bill(tokens, Rates(input=4.0, cache_read=0.4, input_audio=32.0, output=1.0), SOURCE)
+    assert (cost.cache_read, cost.prompt_audio, cost.input) == pytest.approx(
+        (80 * 0.4e-6, 15 * 32e-6, 5 * 4e-6)
+    )
+    assert cost.prompt == pytest.approx(80 * 0.4e-6 + 15 * 32e-6 + 5 * 4e-6)
+
+
 @pytest.mark.parametrize(
     ("tokens", "rates", "saved"),
     [
         (Usage(prompt=10, cache_read=4), Rates(input=2.0, cache_read=0.5), 6e-6),
         (Usage(prompt=10, cache_read=0), Rates(input=2.0, cache_read=0.5), 0.0),
+        (
+            Usage(prompt=10, cache_read=4, prompt_audio=5, cache_read_audio=3),
+            Rates(input=2.0, cache_read=0.5, input_audio=8.5),
+            25.5e-6,
+        ),
         (Usage(prompt=10, cache_read=4), Rates(input=2.0), 0.0),
         (Usage(prompt=10), Rates(input=2.0, cache_read=0.5), None),
         (Usage(prompt=None, cache_read=4), Rates(input=2.0, cache_read=0.5), None),

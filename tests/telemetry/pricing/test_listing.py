@@ -24,7 +24,7 @@ from genai_prices.types import (
 from genai_prices.types import Usage as ListedUsage
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 from codec.charges import Charges
 from codec.usage import Usage
@@ -246,6 +246,20 @@ def test_every_kind_has_its_own_rate() -> None:
     assert [cost.completion, cost.output, cost.completion_audio] == pytest.approx(
         [504e-6, 4e-6, 500e-6]
     )
+
+
+def test_a_response_of_realtime_has_a_cost() -> None:
+    """Of text and sound, from a cache or not; of a request without images."""
+    realtime = find_listing("gpt-realtime", "openai", None)
+    assert realtime is not None
+    tokens = Usage(
+        prompt=119, cache_read=64, prompt_audio=100, cache_read_audio=60, prompt_image=0,
+        completion=100, completion_audio=76,
+    )  # fmt: skip
+    expected = (15 * 4 + 64 * 0.4 + 40 * 32 + 24 * 16 + 76 * 64) / 1e6
+    assert total(realtime, tokens) == pytest.approx(expected)
+    for images in (None, 7):
+        assert total(realtime, replace(tokens, prompt_image=images)) is None
 
 
 def test_a_missing_rate_has_no_cost() -> None:
