@@ -1,8 +1,8 @@
 """The calls of a WebSocket: its bytes in, the frames of one exchange for each call out, sans-IO.
 
 A session of an API (:mod:`codec.apis.session`) says which calls the messages are about. Each call
-becomes an exchange as if it had come by HTTP: the request's body, an event stream, an end. So all
-that holds for calls holds here as well: masks, limits, times, what is shown while it runs.
+becomes an exchange as if it had come by HTTP (:mod:`telemetry.observing.socket_call`). So all that
+holds for calls holds here as well: masks, limits, times, what is shown while it runs.
 
 Ids follow from the connection's identity and the number of the call, so that frames that come again
 give the same spans (R8). While no call is open the whole has a state, from which another one
@@ -13,60 +13,36 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from codec.apis.session import CallEnd, write_event
 from codec.apis.table import get_api
 from codec.errors import CodecError
-from codec.members import object_of
 from codec.text.jsontext import encode_json
 from codec.websockets import MessageKind, MessageParser, read_deflate
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import (
-    RECORDED_REQUEST_HEADERS,
-    End,
-    RequestBody,
-    ResponseData,
-    ResponseHead,
-    SocketData,
-    SocketState,
-)
+from telemetry.frames.frame import End, ResponseHead, SocketData, SocketState
 from telemetry.observing.open_bodies import Holding
-from telemetry.privacy.credential_names import leave_out_credentials
+from telemetry.observing.socket_call import SocketCall, prefer_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from codec.apis.session import OpenSession, Session, SessionCall
-    from codec.text.jsontext import JsonObject
     from codec.websockets import Deflate, Message
-    from telemetry.frames.frame import Begin, Frame, Headers
+    from telemetry.frames.frame import Begin, Frame
     from telemetry.observing.open_bodies import OpenBodies
     from telemetry.span_identity import SpanIdentity
 
-_REFUSED_STATUS = 400
-"""The status of a call that was refused by an error that names none."""
-
-_read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
+_EXTENSIONS = "sec-websocket-extensions"
 
 _UNREAD = "nothing that followed on the WebSocket could be read"
-
-_EXTENSIONS = "sec-websocket-extensions"
 
 _QUIET_CLOSES = frozenset({None, 1000, 1001})
 """Codes of a close that is no error (RFC 6455, section 7.4.1)."""
 
 _TEXTS = frozenset({MessageKind.TEXT, MessageKind.BINARY})
-
-_ENDS = {
-    CallEnd.ANSWERED: EndKind.UPSTREAM_EOF,
-    CallEnd.REFUSED: EndKind.UPSTREAM_EOF,
-    CallEnd.BROKEN: EndKind.UPSTREAM_EOF,
-    CallEnd.REPLACED: EndKind.UPSTREAM_BROKEN,
-}
 
 
 class _State(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -118,8 +94,8 @@ class SocketCalls:
         self._bodies = bodies
         self._directions: dict[bool, _Direction] = {}  # by whether it is the client's
         self._head: ResponseHead | None = None
-        self._open: dict[int, _OpenCall] = {}  # by the identity of its object
-        self._ended: dict[int, _OpenCall] = {}  # those of them that wait for more of their request
+        self._open: dict[int, SocketCall] = {}  # by the identity of its object
+        self._ended: dict[int, SocketCall] = {}  # those of them that wait for more of their request
         self._count = 0
         self.is_unread = False
 
@@ -244,20 +220,20 @@ class SocketCalls:
                 self._ended[id(call)] = open_call
                 yield from self._end_due(id(call), frame.at_ns)
 
-    def _open_call(self, call: SessionCall) -> _OpenCall:
+    def _open_call(self, call: SessionCall) -> SocketCall:
         known = self._open.get(id(call))
         if known is None:
             self._count += 1
             identity = derive_identity(self._begin.identity, self._count)
             number = self._next_number()
-            known = self._open[id(call)] = _OpenCall(
+            known = self._open[id(call)] = SocketCall(
                 call,
                 msgspec.structs.replace(
                     self._begin,
                     exchange=number,
                     at_ns=call.start_ns,
                     identity=identity,
-                    headers=_prefer_metadata(self._begin.headers, call.body),
+                    headers=prefer_metadata(self._begin.headers, call.body),
                 ),
                 self._head.headers if self._head is not None else (),
                 self._session_id,
@@ -314,79 +290,6 @@ class _Direction:
         self._holding.close()
 
 
-class _OpenCall:
-    """A call of which frames were given out.
-
-    Attributes:
-        is_cut: something of its answer is missing.
-    """
-
-    def __init__(
-        self, call: SessionCall, begin: Begin, headers: Headers, session_id: str | None
-    ) -> None:
-        self.call = call
-        self.is_cut = False
-        self._begin = begin
-        self._headers = headers
-        self._session = {} if session_id is None else {"session_id": session_id}
-        self._body = call.body
-
-    @property
-    def number(self) -> int:
-        return self._begin.exchange
-
-    @property
-    def end_kind(self) -> EndKind:
-        """How the exchange ended, by the call's own end."""
-        end = self.call.end
-        return EndKind.UPSTREAM_EOF if end is None else _ENDS.get(end, EndKind.UPSTREAM_EOF)
-
-    def begin(self, text: bytes = b"") -> Iterator[Frame]:
-        """Yield the frames of the request, and of the answer's head, if an answer began.
-
-        The answer begins with this message of the server.
-        """
-        yield self._begin
-        yield self._ask()
-        is_refused = self.call.end is CallEnd.REFUSED
-        if self.call.first_ns is None and not is_refused:
-            return  # it was never answered
-        named = _read_status(text) if is_refused else None
-        status = int(named[1]) if named is not None else _REFUSED_STATUS
-        yield ResponseHead(
-            exchange=self.number,
-            at_ns=self.call.first_ns or self.call.end_ns or self._begin.at_ns,
-            status=status if is_refused else 200,
-            headers=(*self._headers, *self.call.head),
-        )
-
-    def take(self, text: bytes, at_ns: int) -> Iterator[Frame]:
-        """Take a message of the server, an event of the answer, which may change the request."""
-        if self.call.body is not self._body:
-            yield self._ask()
-        if self.call.end is not CallEnd.REFUSED:
-            text = write_event(text)
-        yield ResponseData(self.number, at_ns, text)
-
-    def _ask(self) -> Frame:
-        """Give the request; the last one that is given counts."""
-        self._body = self.call.body
-        body = encode_json(self._session | self._body).encode()
-        return RequestBody(
-            exchange=self.number,
-            data=body,
-            size_bytes=len(body),
-            is_partial=self.call.is_partial,
-        )
-
-    def end(self, at_ns: int, kind: EndKind, message: str = "") -> Frame:
-        """End the exchange."""
-        shed_bytes = int(self.is_cut)
-        return End(
-            exchange=self.number, at_ns=at_ns, kind=kind, message=message, shed_bytes=shed_bytes
-        )
-
-
 def _read_close(close: Message) -> Message:
     """Make a message of an error that a server says as it closes: Google has no other errors."""
     code = close.close_code
@@ -395,28 +298,6 @@ def _read_close(close: Message) -> Message:
     words = close.close_reason or f"the upstream closed the WebSocket with the status {code}"
     data = encode_json({"error": {"code": code, "message": words}}).encode()
     return msgspec.structs.replace(close, kind=MessageKind.TEXT, data=data, size_bytes=len(data))
-
-
-def _prefer_metadata(headers: Headers, body: JsonObject) -> Headers:
-    """Let the request say what the handshake said for the whole connection: session, thread, turn.
-
-    Codex repeats its heads in ``client_metadata``, some with underscores. What the observer itself
-    heeds stays, such as the wish that no content be recorded, and members that are left out of
-    heads are left out here.
-    """
-    said = object_of(body.get("client_metadata"))
-    if not said:
-        return headers
-    return leave_out_credentials(
-        (name, value if (own := _find_own(said, name)) is None else own) for name, value in headers
-    )
-
-
-def _find_own(said: JsonObject, name: str) -> str | None:
-    if name.encode("latin-1") in RECORDED_REQUEST_HEADERS:
-        return None
-    own = said.get(name, said.get(name.replace("-", "_")))
-    return own if isinstance(own, str) else None
 
 
 def derive_identity(identity: SpanIdentity, number: int) -> SpanIdentity:
