@@ -111,6 +111,13 @@ class Session(Protocol):
         """End the calls that the end of the connection cuts off, and return them."""
 
     @property
+    def held_bytes(self) -> int:
+        """What the bodies of requests take beyond the session's own limit, until a call's end."""
+
+    def give_up(self) -> None:
+        """Forget these bodies, because others need the room; their calls are partial."""
+
+    @property
     def state(self) -> bytes | None:
         """What a new session needs to continue; ``None`` while a call is open, or waits."""
 

@@ -34,9 +34,10 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """The most that is kept of a message: as much as of an event over HTTP. A request or an answer may
 have pictures."""
 
-FREE_BYTES: Final = 1024 * 1024
-"""How much of a message is kept without a loan. Events with one more word take some 300 bytes,
-whole requests of agents some 100 KiB."""
+FREE_BYTES: Final = 64 * 1024
+"""How much of a message is kept without a loan, on each of thousands of connections. Events with
+one more word take some 300 bytes, whole requests of agents some 100 KiB. No piece of a message is
+larger."""
 
 _READ_BYTES: Final = 64 * 1024
 """How much is parsed at once: wsproto copies what it is fed several times."""

@@ -104,6 +104,10 @@ class SocketCall:
             is_partial=self.call.is_partial,
         )
 
+    def forget_body(self) -> None:
+        """Do not give the request again, although another body has taken its place."""
+        self._body = self.call.body
+
     def end(self, at_ns: int, kind: EndKind, message: str = "") -> Frame:
         """End the exchange."""
         shed_bytes = int(self.is_cut)

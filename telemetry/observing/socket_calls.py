@@ -92,6 +92,7 @@ class SocketCalls:
         self._at_ns = begin.at_ns
         self._deflate: Deflate | None = None
         self._bodies = bodies
+        self._holding = Holding(bodies, self._give_up)  # the requests of open calls
         self._directions: dict[bool, _Direction] = {}  # by whether it is the client's
         self._head: ResponseHead | None = None
         self._open: dict[int, SocketCall] = {}  # by the identity of its object
@@ -124,13 +125,17 @@ class SocketCalls:
                 yield from self._read(frame)
 
     def _open_directions(self, windows: tuple[bytes, bytes]) -> None:
-        self.close()
+        self._close_directions()
         for from_client, window in zip((True, False), windows, strict=True):
             parser = MessageParser(from_client=from_client, deflate=self._deflate, window=window)
             self._directions[from_client] = _Direction(parser, self._bodies)
 
     def close(self) -> None:
-        """Forget the messages under way, and give back their room."""
+        """Forget the messages under way, and give back all room."""
+        self._close_directions()
+        self._holding.close()
+
+    def _close_directions(self) -> None:
         for direction in self._directions.values():
             direction.close()
         self._directions.clear()
@@ -205,6 +210,7 @@ class SocketCalls:
             at_ns=frame.at_ns,
             is_whole=message.is_whole,
         )
+        self._hold()
         for call in calls:
             if call.first_ns is None and call.end is None:
                 continue  # it waits for its turn
@@ -219,6 +225,20 @@ class SocketCalls:
             if call.end is not None:
                 self._ended[id(call)] = open_call
                 yield from self._end_due(id(call), frame.at_ns)
+
+    def _hold(self) -> None:
+        """Reserve what the requests of open calls take, or forget them."""
+        more_bytes = self._session.held_bytes - self._holding.held_bytes
+        if more_bytes < 0:
+            self._holding.give_back(-more_bytes)
+        elif not self._holding.reserve(more_bytes):
+            self._holding.give_up()
+
+    def _give_up(self) -> None:
+        """Forget the requests of open calls; those that were given out are not given again."""
+        self._session.give_up()
+        for open_call in self._open.values():
+            open_call.forget_body()
 
     def _open_call(self, call: SessionCall) -> SocketCall:
         known = self._open.get(id(call))

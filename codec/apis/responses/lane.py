@@ -31,7 +31,8 @@ class Create:
         at_ns: when it was relayed.
         is_partial: the body has only the members that tell what it continues.
         continues_lane: it continues the lane's last response, and names none.
-        held_bytes: the room that it takes.
+        held_bytes: the room that it takes of the session's own; 0 for the first one of a lane.
+        size_bytes: the memory that its values take.
     """
 
     body: JsonObject
@@ -39,6 +40,7 @@ class Create:
     is_partial: bool = False
     continues_lane: bool = False
     held_bytes: int = 0
+    size_bytes: int = 0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -49,6 +51,7 @@ class OpenResponse:
         parent: the id of the response that it continues.
         own: the items of its input that no earlier response brought.
         misses_own: some of these are missing.
+        size_bytes: the memory that the values of its request take.
         injected: input that the server took while it was under way, each with the number of items
             that the response had then.
         offered: input that the client sent, and the server did not take yet.
@@ -59,6 +62,7 @@ class OpenResponse:
     parent: str | None
     own: list[Any]
     misses_own: bool
+    size_bytes: int = 0
     injected: list[tuple[int, list[Any]]] = field(default_factory=list)
     offered: deque[list[Any]] = field(default_factory=deque)
 

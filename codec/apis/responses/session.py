@@ -73,11 +73,16 @@ class ResponseSession:
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
         state: the :attr:`state` of the session that it continues.
+
+    Attributes:
+        held_bytes: see :class:`codec.apis.session.Session`: of the first request of each lane, and
+            of the open responses.
     """
 
-    __slots__ = ("_lanes", "_lend", "_memory", "_steering")
+    __slots__ = ("_lanes", "_lend", "_memory", "_steering", "held_bytes")
 
     def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
+        self.held_bytes = 0
         self._lend = lend
         self._memory = SessionMemory()
         self._steering = Steering(self._memory)
@@ -110,10 +115,12 @@ class ResponseSession:
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
     ) -> Sequence[SessionCall]:
         """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
+        value_bytes = 0
         if from_client or len(text) > _UNWEIGHED_BYTES:
-            is_whole = is_whole and decoded_bytes(text) <= MAX_VALUE_BYTES
+            value_bytes = decoded_bytes(text)
+            is_whole = is_whole and value_bytes <= MAX_VALUE_BYTES
         if from_client:
-            self._read_command(text, at_ns, is_whole=is_whole)
+            self._read_command(text, at_ns, value_bytes if is_whole else 0, is_whole=is_whole)
             return ()
         head = read_head(text) if is_whole else glimpse(text)[0]
         if head.type == "error":
@@ -154,7 +161,19 @@ class ResponseSession:
         lane = self._lanes[name] = Lane(name=name)
         return lane
 
-    def _read_command(self, text: bytes, at_ns: int, *, is_whole: bool) -> None:
+    def give_up(self) -> None:
+        """Forget the input of requests (:meth:`codec.apis.session.Session.give_up`)."""
+        for lane in self._lanes.values():
+            if lane.creates and not lane.creates[0].held_bytes:
+                create = lane.creates[0]
+                create.body, create.is_partial, create.size_bytes = _shorten(create.body), True, 0
+            if (opened := lane.open) is not None:
+                kept = {name: value for name, value in opened.call.body.items() if name != "input"}
+                opened.call.body, opened.call.is_partial = kept, True
+                opened.own, opened.misses_own, opened.size_bytes = [], True, 0
+        self.held_bytes = 0
+
+    def _read_command(self, text: bytes, at_ns: int, size_bytes: int, *, is_whole: bool) -> None:
         if is_whole:
             body = decode_object(text)
             kind, lane = text_of(body.pop("type", None)), text_of(body.pop("stream_id", None))
@@ -163,7 +182,11 @@ class ResponseSession:
             kind, lane = head.type, head.stream_id
         if kind in {_CREATE, _APPEND}:
             create = Create(
-                body=body, at_ns=at_ns, is_partial=not is_whole, continues_lane=kind == _APPEND
+                body=body,
+                at_ns=at_ns,
+                is_partial=not is_whole,
+                continues_lane=kind == _APPEND,
+                size_bytes=size_bytes,
             )
             self._queue(self._find_lane(lane), create)
         elif kind == "response.steer":
@@ -172,14 +195,16 @@ class ResponseSession:
             self._offer(body)
 
     def _queue(self, lane: Lane | None, create: Create) -> None:
-        """Let a request wait. What begins at once needs no room beside the open responses."""
+        """Let a request wait. What begins at once takes the room of the open responses."""
         waiting = sum(len(each.creates) for each in self._lanes.values())
         if lane is None or waiting >= MAX_WAITING:
             return
-        if not lane.is_idle and not (held_bytes := self._memory.hold(create.body)):
-            create.body, create.is_partial = _shorten(create.body), True
-        elif not lane.is_idle:
+        if lane.is_idle:
+            self.held_bytes += create.size_bytes
+        elif held_bytes := self._memory.hold(create.body):
             create.held_bytes = held_bytes
+        else:
+            create.body, create.is_partial, create.size_bytes = _shorten(create.body), True, 0
         lane.creates.append(create)
 
     def _read_event(
@@ -267,6 +292,8 @@ class ResponseSession:
         """
         create = lane.creates.popleft()
         self._memory.release(create.held_bytes)
+        if create.held_bytes:
+            self.held_bytes += create.size_bytes
         body, parent = create.body, text_of(create.body.get("previous_response_id"))
         if create.continues_lane:
             body, parent = lane.last_body | body, lane.last_id
@@ -274,7 +301,7 @@ class ResponseSession:
         opened = self._open(
             lane, body, parent, new, misses_own=create.is_partial, is_found=is_found
         )
-        opened.call.start_ns = create.at_ns
+        opened.call.start_ns, opened.size_bytes = create.at_ns, create.size_bytes
         if lane.free_ns is not None and lane.free_ns > create.at_ns:
             opened.call.free_ns = lane.free_ns
         return opened
@@ -317,6 +344,7 @@ class ResponseSession:
         call = opened.call
         said = call.said = opened.stream.finish()
         call.end, call.end_ns = end, at_ns
+        self.held_bytes -= opened.size_bytes
         if end is CallEnd.ANSWERED and call.answer_id is not None:
             items, is_beginning = opened.list_items(said.items)
             parent = None if is_beginning else opened.parent

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 READ = 64 * 1024
-HUGE = 100 * 1024 * 1024
+MEBI = 1024 * 1024
+HUGE = 100 * MEBI
 PEAK = 4 * 1024 * 1024
 """A message, the copy of it that is given away, and some reads."""
 
@@ -120,14 +121,15 @@ def test_a_bomb_is_counted_and_cut(keeps_context: bool) -> None:
 def test_many_messages_in_one_read_are_not_held_together() -> None:
     """A read of 64 KiB with 60 messages of 1 MiB: each is made when the one before was handled."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    text = b"x" * FREE_BYTES
+    text = b"x" * MEBI
     data = b"".join(
         write_frame(1, (packer.compress(text) + packer.flush(zlib.Z_SYNC_FLUSH))[:-4],
                     is_deflated=True)
         for _ in range(60)
     )  # fmt: skip
-    seen, peak = follow(MessageParser(from_client=False, deflate=Deflate()), [data])
-    assert seen == [(FREE_BYTES, FREE_BYTES)] * 60
+    parser = MessageParser(from_client=False, deflate=Deflate(), limit_bytes=MEBI)
+    seen, peak = follow(parser, [data])
+    assert seen == [(MEBI, MEBI)] * 60
     assert peak < PEAK
 
 

@@ -23,7 +23,7 @@ from telemetry.frames.kept import frame_bytes
 from telemetry.observing import source
 from telemetry.observing.exchange import Exchange, Outcome
 from telemetry.observing.observer import Observer
-from telemetry.observing.open_bodies import OpenBodies
+from telemetry.observing.open_bodies import Holding, OpenBodies
 from telemetry.observing.socket_calls import SocketCalls
 from telemetry.observing.source import FrameSource
 from tests.telemetry import tap_frames
@@ -236,6 +236,51 @@ def test_a_request_for_which_there_is_no_room_is_known_by_its_beginning() -> Non
     assert two.request is not None
     assert [*map(_words, two.request.read_messages())] == ["next"]
     assert (two.anomalies, bodies.held_bytes) == ((), 0)
+
+
+def test_requests_of_open_calls_share_the_room_for_bodies() -> None:
+    """One for each lane, which nobody answers: the room does not depend on how many there are."""
+    bodies = OpenBodies(max_bytes=14 * 1024 * 1024)
+    recording, wire = Recording(bodies), Wire(is_compressed=True)
+    recording.feed(wire.frames)
+    held_bytes = []
+    for number in range(17):
+        wire.create("x" * 3_000_000, stream_id=f"lane-{number}")
+        recording.feed(wire.frames[-1:])
+        held_bytes.append(bodies.held_bytes)
+    assert 6_000_000 < max(held_bytes) <= 14 * 1024 * 1024
+    wire.end()
+    recording.feed(wire.frames[-1:])
+    assert bodies.held_bytes == 0
+    partial = ["input_partial" in exchange.anomalies for exchange in recording.exchanges]
+    assert len(partial) == 17
+    assert sum(partial) >= 12
+
+
+def test_an_open_call_whose_request_gave_its_room_back_continues() -> None:
+    """Its answer is whole, its request is the one that was recorded, and the next call is usual."""
+    bodies = OpenBodies(max_bytes=30_000_000)
+    recording, wire = Recording(bodies), Wire()
+    wire.create("x" * 11_000_000, stream_id="other")
+    wire.create("first")
+    wire.begin_answer("resp-1")
+    recording.feed(wire.frames)
+    assert bodies.held_bytes > 11_000_000
+    others = [Holding(bodies, lambda: None), Holding(bodies, lambda: None)]
+    assert all(other.reserve(10_000_000) for other in others)
+    count = len(wire.frames)
+    wire.end_answer("resp-1", [])
+    wire.create("second", previous_response_id="resp-1")
+    wire.answer("resp-2", "two", "resp-1")
+    recording.feed(wire.frames[count:])
+    first, second = recording.exchanges
+    assert first.request is not None
+    assert [*map(_words, first.request.read_messages())] == ["first"]
+    assert "input_partial" not in first.anomalies
+    assert second.request is not None
+    assert [*map(_words, second.request.read_messages())][-1] == "second"
+    assert "input_partial" in second.anomalies  # what resp-1 was asked is forgotten
+    assert bodies.held_bytes == 20_000_000
 
 
 @pytest.mark.parametrize("end", ["end", "again", "restart", "broken"])

@@ -96,6 +96,14 @@ class LiveSession:
             self._restore(decode_json(state))
 
     @property
+    def held_bytes(self) -> int:
+        """Nothing beyond the session's own limit."""
+        return 0
+
+    def give_up(self) -> None:
+        """Forget nothing (:meth:`codec.apis.session.Session.give_up`)."""
+
+    @property
     def state(self) -> bytes | None:
         """What a new session needs to continue (:attr:`codec.apis.session.Session.state`)."""
         if self._open is not None or self._asked_ns:
