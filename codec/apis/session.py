@@ -50,15 +50,12 @@ class SessionCall:
     Attributes:
         body: the body of the request, with all of the conversation as far as the session knows it.
             Another object takes its place if something of it comes late.
-        joined_count: how many items at the beginning of the input earlier calls brought.
         is_partial: something of the conversation or of the request is not in the body.
         lane: the name of the lane that it came in; ``None`` for the connection's own.
         previous_id: the id of the answer that it continues.
         has_request: a message of the client asked for it; else the server began it by itself.
         start_ns: when it was asked for, or when the server began it.
-        free_ns: when its lane became free, if it had to wait for the call before it.
         first_ns: when the answer began.
-        content_ns: when it said something for the first time.
         end_ns: when it ended.
         end: how it ended; ``None`` while it is under way.
         waits_until_ns: until when something of its body may come, although it has ended; 0 if
@@ -71,15 +68,12 @@ class SessionCall:
     """
 
     body: JsonObject
-    joined_count: int = 0
     is_partial: bool = False
     lane: str | None = None
     previous_id: str | None = None
     has_request: bool = True
     start_ns: int = 0
-    free_ns: int | None = None
     first_ns: int | None = None
-    content_ns: int | None = None
     end_ns: int | None = None
     end: CallEnd | None = None
     waits_until_ns: int = 0

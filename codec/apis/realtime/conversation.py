@@ -36,15 +36,10 @@ _FIRST: Final = "root"
 
 @dataclass(slots=True, eq=False)
 class _Item:
-    """An item.
-
-    Attributes:
-        is_joined: an earlier response knew it, or made it.
-    """
+    """An item, and what it takes."""
 
     value: JsonObject
     size_bytes: int
-    is_joined: bool = False
 
 
 class Conversation:
@@ -70,14 +65,12 @@ class Conversation:
     @property
     def state(self) -> tuple[list[Any], bool]:
         """The items, as JSON, for :meth:`restore`."""
-        return [[item.value, item.is_joined] for item in self._items.values()], self.is_partial
+        return self.list(), self.is_partial
 
     def restore(self, items: list[Any], is_partial: bool) -> None:  # noqa: FBT001 - from JSON
         """Keep the items of a conversation's state."""
-        for value, is_joined in items:
+        for value in items:
             self.put(value)
-            if is_joined:
-                self.join_one(value["id"])
         self.is_partial = is_partial
 
     def hold(self, value: Any) -> int:
@@ -143,21 +136,9 @@ class Conversation:
         item = self._items.get(text_of(item_id) or "")
         return None if item is None else item.value
 
-    def list(self) -> tuple[list[JsonObject], int]:
-        """List the items, and count those at the beginning that earlier responses brought."""
-        items = [*self._items.values()]
-        new = (at for at, item in enumerate(items) if not item.is_joined)
-        return [item.value for item in items], next(new, len(items))
-
-    def join(self) -> None:
-        """Note that a response knew all items, or made them."""
-        for item in self._items.values():
-            item.is_joined = True
-
-    def join_one(self, item_id: Any) -> None:
-        """Note that a response made an item."""
-        if (item := self._items.get(text_of(item_id) or "")) is not None:
-            item.is_joined = True
+    def list(self) -> list[JsonObject]:
+        """List the items."""
+        return [item.value for item in self._items.values()]
 
     def _set(self, item_id: str, value: JsonObject) -> None:
         item = self._items[item_id]

@@ -267,17 +267,14 @@ class RealtimeSession:
             stream.feed_cut(head.type)
         if call.first_ns is None:
             call.first_ns = at_ns
-        if call.content_ns is None and stream.has_content:
-            call.content_ns = at_ns
         yield self._end(opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
 
     def _begin(self, create: Create | None, response: ResponseHead | None, at_ns: int) -> _Open:
         """Begin a response, with all of the conversation as far as it is known."""
         asked = {} if create is None else create.asked
-        items, joined_count = self._conversation.list()
+        items = self._conversation.list()
         is_partial = self._conversation.is_partial
         if isinstance(given := asked.get("input"), list):
-            joined_count = 0
             found = [self._find_item(item) for item in given]
             items = [item for item in found if item is not None]
             is_partial = len(items) < len(found)
@@ -294,15 +291,12 @@ class RealtimeSession:
         stream = RealtimeStream(lend=self._lend, rate=find_rate(body, "output"))
         call = SessionCall(
             body=body,
-            joined_count=joined_count,
             is_partial=is_partial or (create is not None and create.is_partial),
             has_request=create is not None,
             start_ns=at_ns if create is None else create.at_ns,
             stream=stream,
             head=self._limits,
         )
-        if not is_outside and given is None:
-            self._conversation.join()
         return _Open(call=call, stream=stream, is_outside=is_outside)
 
     def _find_item(self, item: Any) -> Any:
@@ -325,7 +319,6 @@ class RealtimeSession:
         if not opened.is_outside:
             for item in said.items:
                 self._conversation.put(item, is_new=False)
-                self._conversation.join_one(object_of(item).get("id"))
         return call
 
     def _fail(self, event: JsonObject, text: bytes, at_ns: int) -> Iterator[SessionCall]:

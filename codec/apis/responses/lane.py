@@ -96,7 +96,6 @@ class Lane:
         last_body: its request without the input, as far as there was room.
         held_bytes: the room of that.
         was_steered: it ended because new input came, so that a successor follows.
-        free_ns: when it ended.
     """
 
     name: str | None
@@ -106,7 +105,6 @@ class Lane:
     last_body: JsonObject = field(default_factory=dict)
     held_bytes: int = 0
     was_steered: bool = False
-    free_ns: int | None = None
 
     @property
     def is_idle(self) -> bool:

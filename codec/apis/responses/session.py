@@ -96,19 +96,15 @@ class ResponseSession:
         lanes = self._lanes.values()
         if not all(lane.is_idle for lane in lanes):
             return None
-        idle = [
-            [lane.name, lane.last_id, lane.last_body, lane.was_steered, lane.free_ns]
-            for lane in lanes
-        ]
+        idle = [[lane.name, lane.last_id, lane.last_body, lane.was_steered] for lane in lanes]
         return encode_json([self._memory.state, self._steering.state, idle]).encode()
 
     def _restore(self, state: list[Any]) -> None:
         responses, inputs, lanes = state
         self._memory.restore(responses)
         self._steering.restore(inputs)
-        for name, last_id, last_body, was_steered, free_ns in lanes:
+        for name, last_id, last_body, was_steered in lanes:
             lane = self._lanes[name] = Lane(name=name, last_id=last_id, was_steered=was_steered)
-            lane.free_ns = free_ns
             self._remember(lane, last_body)
 
     def feed(
@@ -233,8 +229,6 @@ class ResponseSession:
             stream.feed_cut(head.type)
         if call.first_ns is None:
             call.first_ns = at_ns
-        if call.content_ns is None and stream.has_content:
-            call.content_ns = at_ns
         yield self._end(lane, opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
 
     def _fail(
@@ -302,8 +296,6 @@ class ResponseSession:
             lane, body, parent, new, misses_own=create.is_partial, is_found=is_found
         )
         opened.call.start_ns, opened.size_bytes = create.at_ns, create.size_bytes
-        if lane.free_ns is not None and lane.free_ns > create.at_ns:
-            opened.call.free_ns = lane.free_ns
         return opened
 
     def _open(
@@ -329,7 +321,6 @@ class ResponseSession:
         stream = MessageStream(lend=self._lend)
         call = SessionCall(
             body=body,
-            joined_count=len(history),
             is_partial=misses_own or not knows_history,
             lane=lane.name,
             previous_id=parent,
@@ -350,7 +341,7 @@ class ResponseSession:
             parent = None if is_beginning else opened.parent
             is_partial = opened.misses_own and not is_beginning
             self._memory.keep(call.answer_id, parent, items, is_partial=is_partial)
-        lane.open, lane.free_ns = None, at_ns
+        lane.open = None
         if call.answer_id is not None:
             lane.last_id = call.answer_id
             lane.was_steered = any(reason == "steered" for _, reason in said.finish_reasons)

@@ -48,7 +48,7 @@ class History:
     """
 
     __slots__ = (
-        *("_contents", "_dropped", "_held_bytes", "_joined", "_limit_bytes", "_mark"),
+        *("_contents", "_dropped", "_held_bytes", "_limit_bytes", "_mark"),
         *("_size_bytes", "_spoken", "is_partial"),
     )
 
@@ -58,8 +58,7 @@ class History:
         self._size_bytes = 0
         self._held_bytes = 0
         self._dropped = 0  # contents that were forgotten
-        self._joined = 0  # contents from the first one ever on that earlier turns brought
-        self._mark = 0  # the place of the answer of the open turn, likewise
+        self._mark = 0  # the place of the answer of the open turn, counted from the first ever
         self._spoken: _Kept | None = None  # what the user is saying
         self.is_partial = False
 
@@ -68,11 +67,11 @@ class History:
         """What a new history needs to continue between two turns."""
         values = [kept.value for kept in self._contents]
         spoken = next((at for at, it in enumerate(self._contents) if it is self._spoken), None)
-        return [values, max(0, self._joined - self._dropped), spoken, self.is_partial]
+        return [values, spoken, self.is_partial]
 
     def restore(self, state: list[Any]) -> None:
         """Take the contents of a history's state."""
-        contents, self._joined, spoken, is_partial = state
+        contents, spoken, is_partial = state
         for content in contents:
             self.add(content)
         if spoken is not None and spoken >= self._dropped:
@@ -114,7 +113,7 @@ class History:
             at = len(self._contents)
             if is_late:
                 at = max(0, self._mark - self._dropped)
-                self._mark = self._joined = self._dropped + at + 1
+                self._mark = self._dropped + at + 1
             self._spoken = self._insert(at, _write_spoken(""))
         spoken = self._spoken
         [part] = spoken.value["parts"]
@@ -130,12 +129,10 @@ class History:
         """Note that the user has said all; further words are another content."""
         self._spoken = None
 
-    def begin(self) -> tuple[list[JsonObject], int]:
-        """Begin a turn: list the contents, and count those that earlier turns brought."""
+    def begin(self) -> list[JsonObject]:
+        """Begin a turn, and list the contents that it is about."""
         self._mark = self._dropped + len(self._contents)
-        joined_count = max(0, self._joined - self._dropped)
-        self._joined = self._mark
-        return self.list(), joined_count
+        return self.list()
 
     def list(self) -> list[JsonObject]:
         """List the contents that the open turn is about."""
@@ -147,7 +144,6 @@ class History:
         fitting = None if content is None else self._fit(content)
         if fitting is not None:
             self._insert(max(0, self._mark - self._dropped), fitting)
-            self._joined = self._mark + 1
 
     def _insert(self, at: int, content: JsonObject) -> _Kept:
         kept = _Kept(content, size_bytes(content) + _CONTENT_BYTES)

@@ -224,8 +224,6 @@ class LiveSession:
         stream.feed_message(text)
         if call.first_ns is None:
             call.first_ns = at_ns
-        if call.content_ns is None and stream.has_content:
-            call.content_ns = at_ns
         if stream.is_interrupted:
             self._history.pause()
         yield self._end(opened, CallEnd.ANSWERED, at_ns) if stream.is_complete else call
@@ -265,7 +263,7 @@ class LiveSession:
 
     def _begin(self, at_ns: int) -> _Open:
         """Begin a turn, with all of the conversation as far as it is known."""
-        contents, joined_count = self._history.begin()
+        contents = self._history.begin()
         body = self._setup | {"contents": contents} | self._notices
         self._notices, self._has_begun = {}, True
         if self._session_id is not None:
@@ -277,7 +275,6 @@ class LiveSession:
         has_request = bool(self._asked_ns)
         call = SessionCall(
             body=body,
-            joined_count=joined_count,
             is_partial=self._misses_setup or self._history.is_partial,
             has_request=has_request,
             start_ns=self._asked_ns.popleft() if has_request else at_ns,
