@@ -30,13 +30,6 @@ _REFUSED_STATUS = 400
 
 _read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
 
-_ENDS = {
-    CallEnd.ANSWERED: EndKind.UPSTREAM_EOF,
-    CallEnd.REFUSED: EndKind.UPSTREAM_EOF,
-    CallEnd.BROKEN: EndKind.UPSTREAM_EOF,
-    CallEnd.REPLACED: EndKind.UPSTREAM_BROKEN,
-}
-
 
 class SocketCall:
     """A call of which frames were given out.
@@ -63,8 +56,8 @@ class SocketCall:
     @property
     def end_kind(self) -> EndKind:
         """How the exchange ended, by the call's own end."""
-        end = self.call.end
-        return EndKind.UPSTREAM_EOF if end is None else _ENDS.get(end, EndKind.UPSTREAM_EOF)
+        is_replaced = self.call.end is CallEnd.REPLACED
+        return EndKind.UPSTREAM_BROKEN if is_replaced else EndKind.UPSTREAM_EOF
 
     def begin(self, text: bytes = b"") -> Iterator[Frame]:
         """Yield the frames of the request, and of the answer's head, if an answer began.

@@ -95,8 +95,7 @@ class SocketCalls:
         self._holding = Holding(bodies, self._give_up)  # the requests of open calls
         self._directions: dict[bool, _Direction] = {}  # by whether it is the client's
         self._head: ResponseHead | None = None
-        self._open: dict[int, SocketCall] = {}  # by the identity of its object
-        self._ended: dict[int, SocketCall] = {}  # those of them that wait for more of their request
+        self._open: dict[SessionCall, SocketCall] = {}
         self._count = 0
         self.is_unread = False
 
@@ -168,14 +167,13 @@ class SocketCalls:
 
     def end_due(self, now_ns: float) -> Iterator[Frame]:
         """End the calls that have ended, and whose request misses nothing that may still come."""
-        for key in [*self._ended]:
-            yield from self._end_due(key, now_ns)
+        for call in [*self._open]:
+            yield from self._end_due(call, now_ns)
 
-    def _end_due(self, key: int, now_ns: float) -> Iterator[Frame]:
-        open_call = self._ended[key]
-        if open_call.call.waits_until_ns <= now_ns:
-            del self._ended[key], self._open[key]
-            yield open_call.end(open_call.call.end_ns or 0, open_call.end_kind)
+    def _end_due(self, call: SessionCall, now_ns: float) -> Iterator[Frame]:
+        if call.end_ns is not None and call.waits_until_ns <= now_ns:
+            open_call = self._open.pop(call)
+            yield open_call.end(call.end_ns, open_call.end_kind)
 
     def _read(self, frame: SocketData) -> Iterator[Frame]:
         direction = self._directions.get(frame.from_client)
@@ -214,7 +212,7 @@ class SocketCalls:
         for call in calls:
             if call.first_ns is None and call.end is None:
                 continue  # it waits for its turn
-            is_new = id(call) not in self._open
+            is_new = call not in self._open
             open_call = self._open_call(call)
             if is_new:
                 yield from open_call.begin(message.data)
@@ -222,9 +220,7 @@ class SocketCalls:
                 open_call.is_cut |= not message.is_whole
                 if message.is_whole:
                     yield from open_call.take(message.data, frame.at_ns)
-            if call.end is not None:
-                self._ended[id(call)] = open_call
-                yield from self._end_due(id(call), frame.at_ns)
+            yield from self._end_due(call, frame.at_ns)
 
     def _hold(self) -> None:
         """Reserve what the requests of open calls take, or forget them."""
@@ -241,12 +237,12 @@ class SocketCalls:
             open_call.forget_body()
 
     def _open_call(self, call: SessionCall) -> SocketCall:
-        known = self._open.get(id(call))
+        known = self._open.get(call)
         if known is None:
             self._count += 1
             identity = derive_identity(self._begin.identity, self._count)
             number = self._next_number()
-            known = self._open[id(call)] = SocketCall(
+            known = self._open[call] = SocketCall(
                 call,
                 msgspec.structs.replace(
                     self._begin,
@@ -271,7 +267,7 @@ class SocketCalls:
         self.close()
         yield from self.end_due(math.inf)
         for call in self._session.close(at_ns):
-            if id(call) not in self._open:
+            if call not in self._open:
                 yield from self._open_call(call).begin()
         if kind in (EndKind.UPSTREAM_EOF, EndKind.UPSTREAM_UNFRAMED_END):
             kind = EndKind.UPSTREAM_BROKEN  # it ended in the middle of an answer
@@ -284,7 +280,6 @@ class SocketCalls:
             open_call.is_cut |= is_cut
             yield open_call.end(at_ns, kind, message)
         self._open.clear()
-        self._ended.clear()
 
 
 class _Direction:
