@@ -143,7 +143,7 @@ PYTHON2 ?= python2.7
 	@touch $@
 
 AUTOBAHN_CASES ?= *
-autobahn: $(VENV)/.dev.stamp .autobahn/.stamp  ## the Autobahn suite for WebSockets, directly and through spantap, an hour; AUTOBAHN_CASES=1.*,2.*: those
+autobahn: $(VENV)/.dev.stamp .autobahn/.stamp  ## the Autobahn suite for WebSockets, directly and through spantap, two hours; AUTOBAHN_CASES=1.*,2.*: those
 	SPANTAP_AUTOBAHN=1 SPANTAP_AUTOBAHN_CASES='$(AUTOBAHN_CASES)' $(BIN)/pytest tests/autobahn -s -p no:xdist
 
 # The programs that check what is under deploy/; a helm, a Dockerfile linter and the like.
