@@ -1,6 +1,6 @@
 """Responses over a WebSocket: the messages of both directions become calls.
 
-See :mod:`codec.apis.responses.lane`, :mod:`~codec.apis.responses.steering` and
+See :mod:`codec.apis.responses.lanes`, :mod:`~codec.apis.responses.steering` and
 :mod:`~codec.apis.responses.session_memory`. A call is a response, not a request: a response that is
 steered has a successor without a request. Events name their lane alone. Only those at the beginning
 and the end of a response name it, so all others are about the lane's open response.
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from codec.apis.responses.lane import Create, Lane, OpenResponse
+from codec.apis.responses.lane import Create, OpenResponse
+from codec.apis.responses.lanes import Lanes
 from codec.apis.responses.messages import (
     ResponseHead,
     decode_object,
@@ -34,17 +35,11 @@ from codec.text.jsontext import decode_json, encode_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from codec.apis.responses.lane import Lane
     from codec.apis.responses.messages import MessageHead
     from codec.text.jsontext import JsonObject
 
-__all__ = ("MAX_LANES", "MAX_WAITING", "ResponseSession")
-
-MAX_LANES: Final = 33
-"""The most lanes at once: OpenAI allows 32 names, and the connection has one lane without a name.
-An idle one is forgotten for a new one."""
-
-MAX_WAITING: Final = 256
-"""The most requests that wait. OpenAI answers 16 at once; each costs little, even without room."""
+__all__ = ("ResponseSession",)
 
 MAX_VALUE_BYTES: Final = 32 * 1024 * 1024
 """The most memory that the values of one message may take, by an estimate: a picture of 5 MB is
@@ -53,7 +48,6 @@ MAX_VALUE_BYTES: Final = 32 * 1024 * 1024
 _UNWEIGHED_BYTES: Final = 64 * 1024
 """The largest message of a server whose values are not estimated first."""
 
-_MAX_NAME_CHARS: Final = 256
 _CREATE: Final = "response.create"
 _APPEND: Final = "response.append"
 """Codex's older name of a request that continues the last response, and names none."""
@@ -73,39 +67,30 @@ class ResponseSession:
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
         state: the :attr:`state` of the session that it continues.
-
-    Attributes:
-        held_bytes: see :class:`codec.apis.session.Session`: of the first request of each lane, and
-            of the open responses.
     """
 
-    __slots__ = ("_lanes", "_lend", "_memory", "_steering", "held_bytes")
+    __slots__ = ("_lanes", "_lend", "_memory", "_steering")
 
     def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
-        self.held_bytes = 0
         self._lend = lend
         self._memory = SessionMemory()
         self._steering = Steering(self._memory)
-        self._lanes: dict[str | None, Lane] = {}
+        self._lanes = Lanes(self._memory)
         if state:
             self._restore(decode_json(state))
 
     @property
     def state(self) -> bytes | None:
         """What a new session needs to continue (:attr:`codec.apis.session.Session.state`)."""
-        lanes = self._lanes.values()
-        if not all(lane.is_idle for lane in lanes):
+        if (lanes := self._lanes.state) is None:
             return None
-        idle = [[lane.name, lane.last_id, lane.last_body, lane.was_steered] for lane in lanes]
-        return encode_json([self._memory.state, self._steering.state, idle]).encode()
+        return encode_json([self._memory.state, self._steering.state, lanes]).encode()
 
     def _restore(self, state: list[Any]) -> None:
         responses, inputs, lanes = state
         self._memory.restore(responses)
         self._steering.restore(inputs)
-        for name, last_id, last_body, was_steered in lanes:
-            lane = self._lanes[name] = Lane(name=name, last_id=last_id, was_steered=was_steered)
-            self._remember(lane, last_body)
+        self._lanes.restore(lanes)
 
     def feed(
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
@@ -135,39 +120,21 @@ class ResponseSession:
     def close(self, at_ns: int) -> Sequence[SessionCall]:
         """End the calls that the end of the connection cuts off, and return them."""
         ended = []
-        for lane in self._lanes.values():
+        for lane in self._lanes:
             if lane.open is not None:
                 ended.append(self._end(lane, lane.open, CallEnd.CLOSED, at_ns))
             while lane.creates:
                 ended.append(self._end(lane, self._begin_create(lane), CallEnd.CLOSED, at_ns))
         return ended
 
-    def _find_lane(self, name: str | None) -> Lane | None:
-        """Find a lane, or make it; ``None`` if there are too many."""
-        if (lane := self._lanes.get(name)) is not None:
-            return lane
-        if name is not None and len(name) > _MAX_NAME_CHARS:
-            return None
-        if len(self._lanes) >= MAX_LANES:
-            idle = next((each for each in self._lanes.values() if each.is_idle), None)
-            if idle is None:
-                return None
-            self._memory.release(idle.held_bytes)
-            del self._lanes[idle.name]
-        lane = self._lanes[name] = Lane(name=name)
-        return lane
+    @property
+    def held_bytes(self) -> int:
+        """What requests take (:attr:`codec.apis.session.Session.held_bytes`)."""
+        return self._lanes.held_bytes
 
     def give_up(self) -> None:
         """Forget the input of requests (:meth:`codec.apis.session.Session.give_up`)."""
-        for lane in self._lanes.values():
-            if lane.creates and not lane.creates[0].held_bytes:
-                create = lane.creates[0]
-                create.body, create.is_partial, create.size_bytes = _shorten(create.body), True, 0
-            if (opened := lane.open) is not None:
-                kept = {name: value for name, value in opened.call.body.items() if name != "input"}
-                opened.call.body, opened.call.is_partial = kept, True
-                opened.own, opened.misses_own, opened.size_bytes = [], True, 0
-        self.held_bytes = 0
+        self._lanes.give_up()
 
     def _read_command(self, text: bytes, at_ns: int, size_bytes: int, *, is_whole: bool) -> None:
         if is_whole:
@@ -184,30 +151,17 @@ class ResponseSession:
                 continues_lane=kind == _APPEND,
                 size_bytes=size_bytes,
             )
-            self._queue(self._find_lane(lane), create)
+            self._lanes.queue(lane, create)
         elif kind == "response.steer":
             self._steering.send(body)
         elif kind == "response.inject":
             self._offer(body)
 
-    def _queue(self, lane: Lane | None, create: Create) -> None:
-        """Let a request wait. What begins at once takes the room of the open responses."""
-        waiting = sum(len(each.creates) for each in self._lanes.values())
-        if lane is None or waiting >= MAX_WAITING:
-            return
-        if lane.is_idle:
-            self.held_bytes += create.size_bytes
-        elif held_bytes := self._memory.hold(create.body):
-            create.held_bytes = held_bytes
-        else:
-            create.body, create.is_partial, create.size_bytes = _shorten(create.body), True, 0
-        lane.creates.append(create)
-
     def _read_event(
         self, head: MessageHead, text: bytes, at_ns: int, *, is_whole: bool
     ) -> Iterator[SessionCall]:
         response, name = head.response, head.stream_id
-        lane = self._lanes.get(name) if response is None else self._find_lane(name)
+        lane = self._lanes.get(name) if response is None else self._lanes.find(name)
         if lane is None:
             return
         if response is not None:
@@ -237,7 +191,7 @@ class ResponseSession:
         """End what an error is about."""
         event = decode_object(text) if is_whole else {}
         code = object_of(event.get("error")).get("code")
-        for lane in self._failing_lanes(head.stream_id, ends_all=code == _LIMIT):
+        for lane in self._lanes.list_failing(head.stream_id, ends_all=code == _LIMIT):
             if (opened := lane.open) is not None:
                 end = CallEnd.BROKEN
             elif lane.creates:
@@ -250,19 +204,6 @@ class ResponseSession:
             else:
                 opened.stream.feed_cut(head.type)
             yield self._end(lane, opened, end, at_ns)
-
-    def _failing_lanes(self, name: str | None, *, ends_all: bool) -> Sequence[Lane]:
-        """List the lanes that an error is about.
-
-        An error about the name of a lane may name none: then it is about the oldest request.
-        """
-        if ends_all and (lanes := [lane for lane in self._lanes.values() if lane.open is not None]):
-            return lanes
-        lane = self._lanes.get(name)
-        if name is None and (lane is None or lane.is_idle):
-            waiting = [each for each in self._lanes.values() if each.creates and each.open is None]
-            return sorted(waiting, key=lambda each: each.creates[0].at_ns)[:1]
-        return [] if lane is None else [lane]
 
     def _begin(self, lane: Lane, response: ResponseHead, at_ns: int) -> None:
         """Begin the response that an event names: a successor, or that of the oldest request."""
@@ -284,10 +225,7 @@ class ResponseSession:
 
         If the server did not find what it continues, the request has only what is new.
         """
-        create = lane.creates.popleft()
-        self._memory.release(create.held_bytes)
-        if create.held_bytes:
-            self.held_bytes += create.size_bytes
+        create = self._lanes.take(lane)
         body, parent = create.body, text_of(create.body.get("previous_response_id"))
         if create.continues_lane:
             body, parent = lane.last_body | body, lane.last_id
@@ -335,51 +273,29 @@ class ResponseSession:
         call = opened.call
         said = call.said = opened.stream.finish()
         call.end, call.end_ns = end, at_ns
-        self.held_bytes -= opened.size_bytes
         if end is CallEnd.ANSWERED and call.answer_id is not None:
             items, is_beginning = opened.list_items(said.items)
             parent = None if is_beginning else opened.parent
             is_partial = opened.misses_own and not is_beginning
             self._memory.keep(call.answer_id, parent, items, is_partial=is_partial)
-        lane.open = None
+        self._lanes.end(lane, opened)
         if call.answer_id is not None:
             lane.last_id = call.answer_id
             lane.was_steered = any(reason == "steered" for _, reason in said.finish_reasons)
-            self._remember(lane, call.body)
+            self._lanes.remember(lane, call.body)
         return call
-
-    def _remember(self, lane: Lane, body: JsonObject) -> None:
-        """Remember a request without its input, for a successor of its response."""
-        self._memory.release(lane.held_bytes)
-        lane.last_body = {name: value for name, value in body.items() if name != "input"}
-        lane.held_bytes = self._memory.hold(lane.last_body)
-        if not lane.held_bytes:
-            lane.last_body = {}
-
-    def _find_open(self, event: JsonObject) -> OpenResponse | None:
-        """Find the open response that an event names by its id."""
-        response_id = text_of(event.get("response_id"))
-        opened = (lane.open for lane in self._lanes.values() if lane.open is not None)
-        return next((each for each in opened if each.call.answer_id == response_id), None)
 
     def _offer(self, event: JsonObject) -> None:
         """Note input that a client sends to a response under way."""
         items = items_of(event.get("input"))
-        opened = self._find_open(event)
+        opened = self._lanes.find_open(text_of(event.get("response_id")))
         if opened is not None and items and opened.stream.reserve(size_bytes(items)):
             opened.offered.append(items)
 
     def _answer_offer(self, kind: str, event: JsonObject) -> None:
-        opened = self._find_open(event)
+        opened = self._lanes.find_open(text_of(event.get("response_id")))
         if opened is None or not opened.offered:
             return
         items = opened.offered.popleft()
         if kind == "response.inject.created":
             opened.injected.append((opened.stream.item_count, items))
-
-
-def _shorten(body: JsonObject) -> JsonObject:
-    """Keep of a request which response it continues, and the model."""
-    names = ("model", "previous_response_id")
-    known = {name: text_of(body.get(name)) for name in names}
-    return {name: text for name, text in known.items() if text and len(text) <= _MAX_NAME_CHARS}

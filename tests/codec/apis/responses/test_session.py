@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.apis.responses.session import MAX_LANES, MAX_WAITING, ResponseSession
+from codec.apis.responses.lanes import MAX_LANES, MAX_WAITING
+from codec.apis.responses.session import ResponseSession
 from codec.apis.responses.session_memory import MAX_SESSION_BYTES
 from codec.apis.responses.stream import ResponseStream
 from codec.apis.session import CallEnd
@@ -309,7 +310,7 @@ class TestLanes:
             talk.create("Hi", stream_id=f"idle-{number}")
             talk.answer(f"r{number}", "ok", stream_id=f"idle-{number}")
         assert len(talk.ended) == 100
-        lanes = talk.session._lanes.values()
+        lanes = talk.session._lanes
         assert talk.session._memory._held_bytes == sum(lane.held_bytes for lane in lanes)
         for number in range(100):
             talk.create("Hi", stream_id=f"open-{number}")
@@ -676,7 +677,7 @@ class TestBounds:
         talk.end("r1", [text_item("1")], "incomplete", "steered")
         talk.answer("r2", "2", "r1")
         talk.answer("r3", "3")
-        memory, [lane] = talk.session._memory, talk.session._lanes.values()
+        memory, [lane] = talk.session._memory, talk.session._lanes
         assert memory._held_bytes == lane.held_bytes
         memory.hold("x" * (MAX_SESSION_BYTES - lane.held_bytes - 300))
         assert (memory._kept_bytes, memory._kept) == (0, {})
