@@ -17,11 +17,11 @@ from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("MAX_SESSION_BYTES", "Conversation")
+__all__ = ("ADDED", "MAX_SESSION_BYTES", "Conversation")
 
 MAX_SESSION_BYTES: Final = 1024 * 1024
 """The most memory that a connection takes beside its open responses, as :mod:`codec.budget`
@@ -29,6 +29,9 @@ estimates it. An hour of talk has some 60 KiB of transcripts."""
 
 _ITEM_BYTES: Final = 512
 """The cost of an item besides its value."""
+
+ADDED: Final = frozenset({"conversation.item.added", "conversation.item.created"})
+"""The events that add an item, by their name now and in the beta of the API."""
 
 _FIRST: Final = "root"
 """Instead of the item before, for an item that becomes the first one."""
@@ -86,6 +89,18 @@ class Conversation:
         """Give back the room of a value."""
         self._held_bytes -= size
 
+    def follow(self, kind: str, event: JsonObject) -> None:
+        """Follow what the server says of an item; other events change nothing."""
+        if kind in ADDED:
+            self.put(event.get("item"), event.get("previous_item_id"))
+        elif kind == "conversation.item.done":
+            self.put(event.get("item"), is_new=False)
+        elif kind == "conversation.item.deleted":
+            self.remove(event.get("item_id"))
+        elif kind == "conversation.item.truncated":
+            item_id, place = event.get("item_id"), event.get("content_index")
+            self.change_part(item_id, place, audio_end_ms=event.get("audio_end_ms"))
+
     def put(self, value: Any, previous: Any = None, *, is_new: bool = True) -> None:
         """Add an item, or change it.
 
@@ -135,6 +150,16 @@ class Conversation:
         """The item with this id, if it is known."""
         item = self._items.get(text_of(item_id) or "")
         return None if item is None else item.value
+
+    def resolve(self, given: Sequence[Any]) -> list[Any]:
+        """Put the items that are known in the place of references to them, and drop the others."""
+        items = []
+        for item in given:
+            if object_of(item).get("type") != "item_reference":
+                items.append(item)
+            elif (known := self.get(object_of(item).get("id"))) is not None:
+                items.append(known)
+        return items
 
     def list(self) -> list[JsonObject]:
         """List the items."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from codec.apis.realtime.conversation import Conversation
+from codec.apis.realtime.conversation import ADDED, Conversation
 from codec.apis.realtime.creates import Creates
 from codec.apis.realtime.settings import find_servers, make_body, merge_settings, read_limits
 from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
@@ -50,7 +50,6 @@ _MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
 
 _MAX_NAME_CHARS: Final = 256
 
-_ADDED: Final = frozenset({"conversation.item.added", "conversation.item.created"})
 _UNTRANSCRIBED: Final = "conversation.item.input_audio_transcription.failed"
 _EXPIRED: Final = "session_expired"
 """The code of the error that ends all responses, after an hour."""
@@ -176,24 +175,16 @@ class RealtimeSession:
 
     def _read_other(self, kind: str, text: bytes, at_ns: int) -> Sequence[SessionCall]:
         """Read an event of the server that is about the session or its conversation."""
-        event, conversation = decode_object(text), self._conversation
-        if kind in _ADDED:
-            conversation.put(event.get("item"), event.get("previous_item_id"))
+        event = decode_object(text)
+        if kind in ADDED:
             self._awaited.expect(object_of(event.get("item")), self._settings, at_ns)
-        elif kind == "conversation.item.done":
-            conversation.put(event.get("item"), is_new=False)
-        elif kind == "conversation.item.deleted":
-            conversation.remove(event.get("item_id"))
-        elif kind == "conversation.item.truncated":
-            names = ("item_id", "content_index", "audio_end_ms")
-            item_id, place, end_ms = map(event.get, names)
-            conversation.change_part(item_id, place, audio_end_ms=end_ms)
-        elif kind == TRANSCRIBED and text_of(event.get("transcript")) is not None:
+        self._conversation.follow(kind, event)
+        if kind == TRANSCRIBED and text_of(event.get("transcript")) is not None:
             return self._transcribe(event, text, at_ns)
-        elif kind == _UNTRANSCRIBED:
+        if kind == _UNTRANSCRIBED:
             self._awaited.end(event.get("item_id"))
             return self._end_waits(at_ns)
-        elif kind in {"session.created", "session.updated"}:
+        if kind in {"session.created", "session.updated"}:
             self._set(object_of(event.get("session")))
         elif kind == "rate_limits.updated":
             self._limits = read_limits(event.get("rate_limits"))
@@ -275,9 +266,8 @@ class RealtimeSession:
         items = self._conversation.list()
         is_partial = self._conversation.is_partial
         if isinstance(given := asked.get("input"), list):
-            found = [self._find_item(item) for item in given]
-            items = [item for item in found if item is not None]
-            is_partial = len(items) < len(found)
+            items = self._conversation.resolve(given)
+            is_partial = len(items) < len(given)
         body = make_body(self._settings, asked, items)
         conversation_id = msgspec.UNSET if response is None else response.conversation_id
         is_outside = asked.get("conversation") == "none" or conversation_id is None
@@ -298,12 +288,6 @@ class RealtimeSession:
             head=self._limits,
         )
         return _Open(call=call, stream=stream, is_outside=is_outside)
-
-    def _find_item(self, item: Any) -> Any:
-        """Find the item that a reference names; any other item is itself."""
-        if object_of(item).get("type") != "item_reference":
-            return item
-        return self._conversation.get(object_of(item).get("id"))
 
     def _end(self, opened: _Open, end: CallEnd, at_ns: int) -> SessionCall:
         call = opened.call
