@@ -58,11 +58,18 @@ LISTS: Final = {
 }
 """A path of each that answers ``GET`` and costs nothing."""
 
+_LIVE_OF_VERTEX: Final = (
+    "/ws/google.cloud.aiplatform.v1.LlmBidiService",
+    "/ws/google.cloud.aiplatform.v1beta1.LlmBidiService",
+)
+
 _STARTS = {
     # With the last one Claude Code checks whether the server is there.
     Owner.ANTHROPIC: ("/v1/messages", "/v1/complete", "/v1/organizations", "/api/hello"),
     Owner.GOOGLE: (
         *("/v1beta", "/v1alpha", "/upload/v1beta", "/download/v1beta"),
+        # Vertex AI's hosts depend on the region. At least its logins go to no other provider.
+        *("/v1/projects", "/v1/publishers", "/v1beta1", *_LIVE_OF_VERTEX),
         *(
             f"/ws/google.ai.generativelanguage.{version}.GenerativeService.{method}"
             for version in ("v1", "v1alpha", "v1beta")
