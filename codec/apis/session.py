@@ -18,7 +18,24 @@ if TYPE_CHECKING:
     from codec.said import Said
     from codec.text.jsontext import JsonObject
 
-__all__ = ("CallEnd", "OpenSession", "Session", "SessionCall", "write_event")
+__all__ = (
+    "MAX_SESSION_BYTES",
+    "MAX_VALUE_BYTES",
+    "CallEnd",
+    "OpenSession",
+    "Session",
+    "SessionCall",
+    "write_event",
+)
+
+MAX_SESSION_BYTES: Final = 1024 * 1024
+"""The most memory that a connection takes beside its open calls, as :mod:`codec.budget` estimates
+it. The conversation of an agent has some 400 KiB before it is compacted, an hour of talk some 60
+KiB of transcripts."""
+
+MAX_VALUE_BYTES: Final = 32 * 1024 * 1024
+"""The most memory that the values of one message may take, by an estimate: a picture of 5 MB is
+6.7 MB of text, which counts four times if a character beside it is an emoji."""
 
 _WITHOUT_LINE_ENDS: Final = bytes.maketrans(b"\r\n", b"  ")
 

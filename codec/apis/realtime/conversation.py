@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.realtime.sound import take_sound
+from codec.apis.session import MAX_SESSION_BYTES
 from codec.budget import size_bytes
 from codec.members import list_of, object_of, text_of
 from codec.text.integers import index_of
@@ -21,11 +22,7 @@ if TYPE_CHECKING:
 
     from codec.text.jsontext import JsonObject
 
-__all__ = ("ADDED", "MAX_SESSION_BYTES", "Conversation")
-
-MAX_SESSION_BYTES: Final = 1024 * 1024
-"""The most memory that a connection takes beside its open responses, as :mod:`codec.budget`
-estimates it. An hour of talk has some 60 KiB of transcripts."""
+__all__ = ("ADDED", "Conversation")
 
 _ITEM_BYTES: Final = 512
 """The cost of an item besides its value."""

@@ -27,7 +27,7 @@ from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
 from codec.apis.realtime.stream import TRANSCRIBED, RealtimeStream
 from codec.apis.realtime.transcripts import AwaitedTranscripts
 from codec.apis.responses.messages import decode_object, glimpse, read_head
-from codec.apis.session import CallEnd, SessionCall
+from codec.apis.session import MAX_VALUE_BYTES, CallEnd, SessionCall
 from codec.media import count_sound
 from codec.members import object_of, string_of, text_of
 from codec.text.json_size import decoded_bytes
@@ -44,9 +44,6 @@ __all__ = ("MAX_OPEN", "RealtimeSession")
 
 MAX_OPEN: Final = 32
 """The most responses at once. A conversation answers one at a time; those outside of it are few."""
-
-_MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
-"""The most memory that the values of one message may take."""
 
 _MAX_NAME_CHARS: Final = 256
 
@@ -124,7 +121,7 @@ class RealtimeSession:
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
     ) -> Sequence[SessionCall]:
         """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
-        is_read = is_whole and decoded_bytes(text) <= _MAX_MESSAGE_BYTES
+        is_read = is_whole and decoded_bytes(text) <= MAX_VALUE_BYTES
         head = read_head(text) if is_read else glimpse(text)[0]
         if from_client:
             self._read_command(head, text if is_read else None, at_ns)

@@ -26,7 +26,7 @@ from codec.apis.responses.messages import (
 from codec.apis.responses.session_memory import SessionMemory
 from codec.apis.responses.steering import Steering
 from codec.apis.responses.stream import MessageStream
-from codec.apis.session import CallEnd, SessionCall
+from codec.apis.session import MAX_VALUE_BYTES, CallEnd, SessionCall
 from codec.budget import size_bytes
 from codec.members import object_of, text_of
 from codec.text.json_size import decoded_bytes
@@ -40,10 +40,6 @@ if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
 __all__ = ("ResponseSession",)
-
-MAX_VALUE_BYTES: Final = 32 * 1024 * 1024
-"""The most memory that the values of one message may take, by an estimate: a picture of 5 MB is
-6.7 MB of text, which counts four times if a character beside it is an emoji."""
 
 _UNWEIGHED_BYTES: Final = 64 * 1024
 """The largest message of a server whose values are not estimated first."""

@@ -16,14 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
+from codec.apis.session import MAX_SESSION_BYTES
 from codec.budget import MEMBER_BYTES, size_bytes
 from codec.members import object_of
 
-__all__ = ("MAX_SESSION_BYTES", "SessionMemory")
-
-MAX_SESSION_BYTES: Final = 1024 * 1024
-"""The most memory that a connection takes beside its open responses, as :mod:`codec.budget`
-estimates it. The conversation of an agent has some 400 KiB before it is compacted."""
+__all__ = ("SessionMemory",)
 
 _KEPT_BYTES: Final = 256
 """The cost of a response, or of anything that waits, besides its items."""

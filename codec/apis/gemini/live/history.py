@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.live.sound import drop_data
 from codec.apis.gemini.names import some_of
+from codec.apis.session import MAX_SESSION_BYTES
 from codec.budget import size_bytes
 
 if TYPE_CHECKING:
     from codec.text.jsontext import JsonObject
 
-__all__ = ("MAX_SESSION_BYTES", "History")
-
-MAX_SESSION_BYTES: Final = 1024 * 1024
-"""The most memory that a connection takes beside its open turn, as :mod:`codec.budget` estimates
-it."""
+__all__ = ("History",)
 
 _CONTENT_BYTES: Final = 256
 """The cost of a content besides its value."""

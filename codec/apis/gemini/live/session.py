@@ -26,7 +26,7 @@ from codec.apis.gemini.live.history import History
 from codec.apis.gemini.live.sound import INPUT_RATE, SoundCount, take_sound
 from codec.apis.gemini.live.stream import LiveStream
 from codec.apis.gemini.names import both, member_of, some_of
-from codec.apis.session import CallEnd, SessionCall
+from codec.apis.session import MAX_VALUE_BYTES, CallEnd, SessionCall
 from codec.budget import size_bytes
 from codec.members import list_of, object_of, text_of
 from codec.text.json_size import decoded_bytes
@@ -41,9 +41,6 @@ __all__ = ("MAX_WAITING", "LiveSession")
 
 MAX_WAITING: Final = 64
 """The most requests that wait: a model takes one turn after the other."""
-
-_MAX_MESSAGE_BYTES: Final = 8 * 1024 * 1024
-"""The most memory that the values of one message may take."""
 
 _MAX_ID_CHARS: Final = 256
 
@@ -124,7 +121,7 @@ class LiveSession:
         self, text: bytes, *, from_client: bool, at_ns: int, is_whole: bool = True
     ) -> Sequence[SessionCall]:
         """Feed the next message (:meth:`codec.apis.session.Session.feed`)."""
-        if not is_whole or decoded_bytes(text) > _MAX_MESSAGE_BYTES:
+        if not is_whole or decoded_bytes(text) > MAX_VALUE_BYTES:
             return self._pass_over(text, at_ns)
         try:
             message = object_of(decode_json(text))

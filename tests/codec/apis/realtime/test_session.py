@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec.apis.realtime.conversation import MAX_SESSION_BYTES, Conversation
+from codec.apis.realtime.conversation import Conversation
 from codec.apis.realtime.creates import MAX_WAITING
 from codec.apis.realtime.route import REALTIME
 from codec.apis.realtime.session import MAX_OPEN, RealtimeSession
 from codec.apis.realtime.transcripts import WAIT_NS, AwaitedTranscripts
-from codec.apis.session import CallEnd
+from codec.apis.session import MAX_SESSION_BYTES, CallEnd
 from codec.parts import ToolCall
 from codec.said import Ending, Stop
 from codec.text.jsontext import decode_json, encode_json

@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from codec.apis.responses.lanes import MAX_LANES, MAX_WAITING
 from codec.apis.responses.session import ResponseSession
-from codec.apis.responses.session_memory import MAX_SESSION_BYTES
 from codec.apis.responses.stream import ResponseStream
-from codec.apis.session import CallEnd
+from codec.apis.session import MAX_SESSION_BYTES, CallEnd
 from codec.apis.table import SESSIONS
 from codec.said import Ending
 from codec.text.jsontext import decode_json, encode_json

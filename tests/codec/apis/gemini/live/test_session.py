@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec.apis.gemini.live.asked import LiveRequest
-from codec.apis.gemini.live.history import MAX_SESSION_BYTES
 from codec.apis.gemini.live.session import MAX_WAITING, LiveSession
 from codec.apis.gemini.live.stream import LiveAnswer, LiveStream
-from codec.apis.session import CallEnd, write_event
+from codec.apis.session import MAX_SESSION_BYTES, CallEnd, write_event
 from codec.parts import Media, Reasoning, Text, ToolCall, ToolResult
 from codec.said import Ending, Stop
 from codec.text.jsontext import compact_text, decode_json, encode_json
@@ -454,16 +453,16 @@ class TestBounds:
         talk.write("One")
         talk.speak("1")
         assert not talk.end().is_partial
-        picture = {"inlineData": {"mimeType": "image/png", "data": "x" * (MAX_SESSION_BYTES // 3)}}
-        turn = {"role": "user", "parts": [{"text": "Look"}, picture]}
+        picture = {"inlineData": {"mimeType": "image/png", "data": "x" * 6_700_000}}
+        turn = {"role": "user", "parts": [{"text": "Look \N{EYES}"}, picture]}
         talk.ask(clientContent={"turns": [turn], "turnComplete": True})
         talk.speak("Nice")
         call = talk.end()
-        assert [text for _, text in asked(call)] == ["One", "1", "Look"]
+        assert [text for _, text in asked(call)] == ["One", "1", "Look \N{EYES}"]
         assert call.body["contents"][-1]["parts"][1] == {"inlineData": {"mimeType": "image/png"}}
         assert call.is_partial
         talk.write("y" * (MAX_SESSION_BYTES // 3))
-        assert [text for _, text in asked(talk.end())] == ["One", "1", "Look", "Nice"]
+        assert [text for _, text in asked(talk.end())] == ["One", "1", "Look \N{EYES}", "Nice"]
 
     def test_a_setup_that_does_not_fit_makes_partial_calls(self) -> None:
         """As one that never came does."""
