@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 _REFUSED_STATUS = 400
 """The status of a call that was refused by an error that names none."""
 
+_AGAIN_NS = 1_000_000_000
+"""How long a request that changed is not given again, unless the call ends. Words come one by one,
+and the whole conversation is given with each."""
+
 _read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
 
 
@@ -47,6 +51,7 @@ class SocketCall:
         self._headers = headers
         self._session = {} if session_id is None else {"session_id": session_id}
         self._body = call.body
+        self._again_ns = 0  # when the request may be given again
 
     @property
     def number(self) -> int:
@@ -80,7 +85,8 @@ class SocketCall:
 
     def take(self, text: bytes, at_ns: int) -> Iterator[Frame]:
         """Take a message of the server, an event of the answer, which may change the request."""
-        if self.call.body is not self._body:
+        if self.call.body is not self._body and at_ns >= self._again_ns:
+            self._again_ns = at_ns + _AGAIN_NS
             yield self._ask()
         if self.call.end is not CallEnd.REFUSED:
             text = write_event(text)
@@ -101,10 +107,12 @@ class SocketCall:
         """Do not give the request again, although another body has taken its place."""
         self._body = self.call.body
 
-    def end(self, at_ns: int, kind: EndKind, message: str = "") -> Frame:
+    def end(self, at_ns: int, kind: EndKind, message: str = "") -> Iterator[Frame]:
         """End the exchange."""
+        if self.call.body is not self._body:
+            yield self._ask()
         shed_bytes = int(self.is_cut)
-        return End(
+        yield End(
             exchange=self.number, at_ns=at_ns, kind=kind, message=message, shed_bytes=shed_bytes
         )
 

@@ -173,7 +173,7 @@ class SocketCalls:
     def _end_due(self, call: SessionCall, now_ns: float) -> Iterator[Frame]:
         if call.end_ns is not None and call.waits_until_ns <= now_ns:
             open_call = self._open.pop(call)
-            yield open_call.end(call.end_ns, open_call.end_kind)
+            yield from open_call.end(call.end_ns, open_call.end_kind)
 
     def _read(self, frame: SocketData) -> Iterator[Frame]:
         direction = self._directions.get(frame.from_client)
@@ -278,7 +278,7 @@ class SocketCalls:
     ) -> Iterator[Frame]:
         for open_call in self._open.values():
             open_call.is_cut |= is_cut
-            yield open_call.end(at_ns, kind, message)
+            yield from open_call.end(at_ns, kind, message)
         self._open.clear()
 
 

@@ -14,11 +14,20 @@ from websockets.frames import Opcode
 
 from codec.apis.realtime.session import RealtimeSession
 from codec.apis.responses.session import ResponseSession
+from codec.apis.table import SESSIONS
 from codec.parts import Text
 from codec.rate_limits import read_rate_limits
 from codec.text.jsontext import encode_json
 from telemetry.frames.ending import EndKind
-from telemetry.frames.frame import Begin, End, Frame, ResponseHead, SocketData, SocketState
+from telemetry.frames.frame import (
+    Begin,
+    End,
+    Frame,
+    RequestBody,
+    ResponseHead,
+    SocketData,
+    SocketState,
+)
 from telemetry.frames.kept import frame_bytes
 from telemetry.observing import source
 from telemetry.observing.exchange import Exchange, Outcome
@@ -600,6 +609,31 @@ def test_a_client_that_asks_for_no_content_is_heeded_in_each_call() -> None:
     assert len(exchanges) == 3
     for exchange in exchanges:
         assert exchange.hides_content
+
+
+def test_words_that_come_one_by_one_do_not_each_repeat_the_conversation() -> None:
+    """It would be read again for each of them; the request has them all in the end."""
+    wire = Wire(endpoint="gemini.live", path="/ws/x.BidiGenerateContent")
+    wire.say({"setup": {"model": "models/m-1"}}, from_client=True)
+    wire.say({"setupComplete": {}}, from_client=False)
+    turn = {"role": "user", "parts": [{"text": "before"}]}
+    wire.say({"clientContent": {"turns": [turn], "turnComplete": True}}, from_client=True)
+    wire.say({"serverContent": {"modelTurn": {"parts": [{"text": "a"}]}}}, from_client=False)
+    for number in range(300):
+        words = {"inputTranscription": {"text": f"{number} "}}
+        wire.say({"serverContent": words}, from_client=False)
+    wire.say({"serverContent": {"turnComplete": True}}, from_client=False)
+    numbers = iter(range(1, 9)).__next__
+    begin, *rest = wire.frames
+    calls = SocketCalls(cast("Any", begin), SESSIONS["gemini.live"], numbers, OpenBodies())
+    own = [one for frame in rest for one in calls.feed(frame)]
+    requests = [frame for frame in own if isinstance(frame, RequestBody)]
+    assert len(requests) == 3
+    assert b"before" in (requests[-1].data or b"")
+    assert b"298 299 " in (requests[-1].data or b"")
+    [exchange] = Recording().feed(wire.frames).exchanges
+    assert exchange.request is not None
+    assert "298 299 " in str(exchange.request.body)
 
 
 def test_an_api_without_sessions_is_settled_at_its_end() -> None:
