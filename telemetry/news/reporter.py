@@ -33,6 +33,7 @@ from telemetry.spans.open_calls import tell_open
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from codec.asked import Asked
     from telemetry.news.feed import Feed
     from telemetry.news.messages import News
     from telemetry.observing.observation import Observation
@@ -79,21 +80,21 @@ class _ReportedCall:
     Attributes:
         call: as it was reported; ``None`` if it is new, or must not be reported.
         is_new: it was seen for the first time: most calls have ended by the next look.
-        request: the identity of the request that was reported, which may come late or again.
+        request: the request that was reported. It may come late, and another one may replace it.
         due: the look at which its progress is reported next.
         seen: the last look at which it was there.
     """
 
     __slots__ = (
-        *("call", "count", "credentials", "due", "is_new", "observation", "progress", "request"),
-        "seen",
+        *("call", "count", "credentials", "due", "is_new", "observation"),
+        *("progress", "request", "seen"),
     )
 
     def __init__(self, observation: Observation, look: int) -> None:
         self.observation = observation
         self.call: OpenCall | None = None
         self.is_new = True
-        self.request = id(None)
+        self.request: Asked | None = None
         self.count = TextCount()
         self.progress: Progress | None = None
         self.credentials: Credentials | None = None
@@ -241,7 +242,7 @@ class Reporter:
         """Report a call that has begun; return whether it may be reported."""
         exchange = reported.observation.look()
         reported.call = call = tell_open(exchange, self._rules)
-        reported.request = id(exchange.request)
+        reported.request = exchange.request
         reported.due = self._looks + PROGRESS_LOOKS
         reported.is_new = False
         if call is not None and self._feeds:
@@ -274,8 +275,8 @@ class Reporter:
         call = reported.call
         if call is None:
             return False
-        if reported.request != id(exchange.request):
-            reported.request = id(exchange.request)
+        if reported.request is not exchange.request:
+            reported.request = exchange.request
             reported.call = call = tell_open(exchange, self._rules) or call
         known = reported.progress
         if (
