@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from codec.apis.session import OpenSession, Session, SessionCall
     from codec.websockets import Deflate, Message
-    from telemetry.frames.frame import Begin, Frame
+    from telemetry.frames.frame import Begin, Frame, Headers
     from telemetry.observing.open_bodies import OpenBodies
     from telemetry.span_identity import SpanIdentity
 
@@ -249,9 +249,9 @@ class SocketCalls:
                     exchange=number,
                     at_ns=call.start_ns,
                     identity=identity,
-                    headers=prefer_metadata(self._begin.headers, call.body),
+                    headers=prefer_metadata(_drop_coding(self._begin.headers), call.body),
                 ),
-                self._head.headers if self._head is not None else (),
+                _drop_coding(self._head.headers) if self._head is not None else (),
                 self._session_id,
             )
         return known
@@ -313,6 +313,11 @@ def _read_close(close: Message) -> Message:
     words = close.close_reason or f"the upstream closed the WebSocket with the status {code}"
     data = encode_json({"error": {"code": code, "message": words}}).encode()
     return msgspec.structs.replace(close, kind=MessageKind.TEXT, data=data, size_bytes=len(data))
+
+
+def _drop_coding(headers: Headers) -> Headers:
+    """Leave out the coding of a handshake's body: it says nothing of the messages."""
+    return tuple(field for field in headers if field[0] != "content-encoding")
 
 
 def derive_identity(identity: SpanIdentity, number: int) -> SpanIdentity:

@@ -186,6 +186,16 @@ def test_each_response_is_a_call_while_the_connection_lasts() -> None:
     assert texts == ["first", "one", "second"]
 
 
+def test_a_coding_that_a_handshake_names_is_not_that_of_messages() -> None:
+    """Of neither side."""
+    coding = ("content-encoding", "gzip")
+    wire = two_answers(headers=(coding,))
+    wire.frames[1] = ResponseHead(exchange=NUMBER, at_ns=START_NS, status=101, headers=(coding,))
+    recording = Recording().feed(wire.frames)
+    assert recording.said == [(Outcome.COMPLETED, "one"), (Outcome.COMPLETED, "two")]
+    assert [exchange.anomalies for exchange in recording.exchanges] == [(), ()]
+
+
 PICTURE = "data:image/png;base64,iVBORw0KGgo" + "A" * 6_700_000
 
 
