@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from proxy.headers import Head
 
 _HIDDEN: Final = b"null"
-"""What a page says that does not want to be known: any site can make such a one."""
+"""The origin of a page that has none to show, such as one in a sandbox: any site can make one."""
 
 _WEB: Final = frozenset({"http", "https"})
 _LOCAL_NAMES: Final = ".localhost"

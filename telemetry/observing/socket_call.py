@@ -36,7 +36,7 @@ _read_status = re.compile(rb'"status"\s{0,9}:\s{0,9}([45]\d\d)\b').search
 
 
 class SocketCall:
-    """A call of which frames were given out.
+    """A call that has begun, and makes frames.
 
     Attributes:
         is_cut: something of its answer is missing.
@@ -93,7 +93,7 @@ class SocketCall:
         yield ResponseData(self.number, at_ns, text)
 
     def _ask(self) -> Frame:
-        """Give the request; the last one that is given counts."""
+        """Make the frame of the request; the last one counts."""
         self._body = self.call.body
         body = encode_json(self._session | self._body).encode()
         return RequestBody(
@@ -104,7 +104,7 @@ class SocketCall:
         )
 
     def forget_body(self) -> None:
-        """Do not give the request again, although another body has taken its place."""
+        """Make no other frame of the request, although another body has taken its place."""
         self._body = self.call.body
 
     def end(self, at_ns: int, kind: EndKind, message: str = "") -> Iterator[Frame]:

@@ -5,8 +5,8 @@ becomes an exchange as if it had come by HTTP (:mod:`telemetry.observing.socket_
 holds for calls holds here as well: masks, limits, times, what is shown while it runs.
 
 Ids follow from the connection's identity and the number of the call, so that frames that come again
-give the same spans (R8). While no call is open the whole has a state, from which another one
-continues after what was read.
+give the same spans (R8). Between two calls there is a state, from which a new object continues
+behind what was read.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class SocketCalls:
 
     @property
     def state(self) -> SocketState | None:
-        """What another one needs to continue here; ``None`` within a call or a message."""
+        """What a new object needs to continue here; ``None`` within a call or a message."""
         if self.is_unread:
             return SocketState(self._begin.exchange, self._at_ns, self.read_bytes, b"")
         if self._open or not self._directions:
@@ -155,7 +155,7 @@ class SocketCalls:
         return SocketState(self._begin.exchange, self._at_ns, self.read_bytes, _encode_state(state))
 
     def _continue(self, frame: SocketState) -> None:
-        """Continue where another one was."""
+        """Continue from a state."""
         self.read_bytes, self._at_ns = frame.read_bytes, frame.at_ns
         if not frame.data:
             self.is_unread = True
@@ -182,9 +182,9 @@ class SocketCalls:
         try:
             for message in direction.feed(frame.data):
                 is_close = message.kind is MessageKind.CLOSE and not frame.from_client
-                told = _read_close(message) if is_close else message
-                if told.kind in _TEXTS:
-                    yield from self._tell(told, frame)
+                text = _read_close(message) if is_close else message
+                if text.kind in _TEXTS:
+                    yield from self._read_text(text, frame)
         except CodecError:
             yield from self._stop()
 
@@ -200,7 +200,7 @@ class SocketCalls:
         self.close()
         yield from self._end_open(self._at_ns, EndKind.UPSTREAM_BROKEN, _UNREAD, is_cut=True)
 
-    def _tell(self, message: Message, frame: SocketData) -> Iterator[Frame]:
+    def _read_text(self, message: Message, frame: SocketData) -> Iterator[Frame]:
         """Yield the frames of the calls that a message is about."""
         calls = self._session.feed(
             message.data,
@@ -231,7 +231,7 @@ class SocketCalls:
             self._holding.give_up()
 
     def _give_up(self) -> None:
-        """Forget the requests of open calls; those that were given out are not given again."""
+        """Forget the requests of open calls; their frames are not made again."""
         self._session.give_up()
         for open_call in self._open.values():
             open_call.forget_body()

@@ -159,8 +159,8 @@ class RealtimeSession:
 
     def _count(self, size_bytes: int | None) -> None:
         """Count sound of the client; ``None`` if its size is not known."""
-        known = self._sound_bytes
-        self._sound_bytes = None if None in (known, size_bytes) else known + size_bytes  # type: ignore[operator]
+        if self._sound_bytes is not None:
+            self._sound_bytes = None if size_bytes is None else self._sound_bytes + size_bytes
 
     def _count_items(self, asked: JsonObject) -> JsonObject:
         """Count the sound in the items of a request, and take it out."""

@@ -84,10 +84,9 @@ def decode_object(text: bytes) -> JsonObject:
 
 
 def glimpse(text: bytes) -> tuple[MessageHead, JsonObject]:
-    """Read what the beginning of a message tells that is too large to be read.
+    """Read the head of a message that is too large to be read whole, and some members of a request.
 
-    A name within a text has escaped quotes, so that it is not found. The members are those of a
-    request.
+    A name within a text has escaped quotes, so that it is not found.
     """
     found = {
         name: match[1].decode("utf-8", "replace")
