@@ -86,6 +86,10 @@ class Lanes:
         opened = (lane.open for lane in self if lane.open is not None)
         return next((each for each in opened if each.call.answer_id == response_id), None)
 
+    def has_ended(self, response_id: str | None) -> bool:
+        """Tell whether this was the last response of one of the lanes."""
+        return response_id is not None and any(lane.last_id == response_id for lane in self)
+
     def list_failing(self, name: str | None, *, ends_all: bool) -> Sequence[Lane]:
         """List the lanes that an error is about.
 

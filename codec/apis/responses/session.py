@@ -165,7 +165,9 @@ class ResponseSession:
                 ids = lane.open.call.answer_id, response.id
                 if None not in ids and ids[0] != ids[1]:
                     yield self._end(lane, lane.open, CallEnd.REPLACED, at_ns)
-            has_ended = response.id is not None and response.id == lane.last_id
+            has_ended = self._lanes.has_ended(response.id)
+            if has_ended and lane.open is not None and lane.open.call.answer_id != response.id:
+                return  # it is the end of another one
             if lane.open is None and (response.id or lane.creates) and not has_ended:
                 self._begin(lane, response, at_ns)
         if (opened := lane.open) is None:

@@ -251,6 +251,21 @@ class TestOneLane:
             (CallEnd.REPLACED, "1"), (CallEnd.ANSWERED, "2"),
         ]  # fmt: skip
 
+    def test_the_late_end_of_the_former_response_is_not_that_of_the_next(self) -> None:
+        """Nor is it one more call; its tokens are not the next one's."""
+        talk = Talk()
+        for text in ("one", "two"):
+            talk.create(text)
+        talk.created("r1")
+        talk.created("r2")
+        talk.end("r1", [text_item("1")])
+        talk.end("r2", [text_item("2")])
+        talk.end("r2", [text_item("2")], stream_id="other")
+        assert [(each.end, each.answer_id, say(each)) for each in talk.ended] == [
+            (CallEnd.REPLACED, "r1", ""),
+            (CallEnd.ANSWERED, "r2", "2"),
+        ]
+
 
 class TestLanes:
     """Requests with a ``stream_id``. None was recorded."""
