@@ -36,7 +36,7 @@ TESTS := pytest -n 4 --dist worksteal --ignore=tests/e2e
 # a target of their own further down: together they take as long again as all that is not here.
 SLOW := tests/agents tests/bench tests/clients tests/corpus tests/deploy tests/differential tests/docs tests/faults \
 	tests/proxy/page/test_page_command.py \
-	$(patsubst %,tests/proxy/test_%.py,check console demo_command env_command run_command run_intercept serve_command serve_intercept serve_websockets) \
+	$(patsubst %,tests/proxy/test_%.py,check console demo_command env_command run_command run_intercept serve_command serve_intercept serve_live serve_realtime serve_websockets) \
 	$(patsubst %,tests/proxy/processes/test_%.py,kept_conversations other_systems store_orders supervisor)
 
 test: $(VENV)/.dev.stamp  ## what the product does, in five minutes on two cores

@@ -176,7 +176,10 @@ class FrameSource:
             self._on_unread()
         socket.has_ended = type(frame) is End
         if type(frame) is SocketData:
-            socket.note_read(frame)
+            try:
+                socket.note_read(frame)
+            except Exception as error:  # noqa: BLE001 - without a state its sender keeps more
+                self._observer.on_failure(error)
         elif type(frame) is SocketState:
             socket.wait_after(frame)
 

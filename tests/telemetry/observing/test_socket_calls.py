@@ -445,6 +445,21 @@ def test_there_is_no_state_within_a_call_or_a_message(
     assert len(recording.source.pop_acks().states) == 1
 
 
+def test_a_state_that_fails_costs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection's calls have their spans, and so have all others."""
+
+    def fail(_calls: SocketCalls) -> None:
+        raise RecursionError
+
+    monkeypatch.setattr(source, "UNACKNOWLEDGED_BYTES", 1)
+    monkeypatch.setattr(SocketCalls, "state", property(fail))
+    recording = Recording()
+    recording.source.feed(*two_answers().frames)
+    assert len(recording.exchanges) == 2
+    assert {type(failure) for failure in recording.failures} == {RecursionError}
+    assert recording.source.pop_acks().states == []
+
+
 def test_states_are_seldom() -> None:
     """The next one comes when as much is kept again as the last one has bytes, at the least."""
     wire = Wire()
