@@ -282,7 +282,7 @@ def _read_media(media: Media) -> str:
     """Identify media by their kind, and by the digest of their bytes or by their address."""
     _, is_inline, data = (media.url or "").partition(";base64,")
     data = data if is_inline else media.data or ""
-    if data:
+    if data and not media.is_of_session:
         digest = hashlib.blake2b(data.encode("utf-8", "replace"), digest_size=16).hexdigest()
         return f"{media.kind}\0{digest}"
     return f"{media.kind}\0{media.url or media.file_id or media.name or ''}"

@@ -83,6 +83,7 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             (:class:`codec.text.base64_text.TakenPictures`).
         is_beside_content: the model made it, and clients may leave it out when they repeat the
             message.
+        is_of_session: its data were kept of a session's sound, and later requests do not have them.
     """
 
     kind: str
@@ -94,11 +95,13 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     transcript: str | None = None
     shortened: str | None = None
     is_beside_content: bool = False
+    is_of_session: bool = False
 
     @property
     def words(self) -> str | None:
-        """The words of a sound of which nothing else is known, as in a session that is spoken."""
-        is_known = self.url or self.data or self.is_beside_content
+        """The words of a sound of which later requests have nothing else, as in a session."""
+        has_data = self.data and not self.is_of_session
+        is_known = self.url or has_data or self.is_beside_content
         return None if is_known else self.transcript
 
 

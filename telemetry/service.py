@@ -176,6 +176,7 @@ class TelemetryService:
             allowed_fields=rules.allowed_fields,
             hides_inputs=rules.hides_bodies,
             keeps_pictures=rules.keeps_made_pictures,
+            keeps_sound=rules.websocket_audio,
             capture_raw=capture_raw,
             bodies=self._bodies,
             cipher=self._cipher,

@@ -73,6 +73,13 @@ class Stream(Protocol):
         """The answer, after the last read."""
 
 
+class OpenSoundingStream(Protocol):
+    """Begins to put a streamed answer together whose sound is kept."""
+
+    def __call__(self, *, asked: Asked, lend: Callable[[int], bool]) -> Stream:
+        """Begin a stream, as :class:`OpenStream` does; `asked` may say how the answer sounds."""
+
+
 class OpenPicturedStream(Protocol):
     """Begins to put a streamed answer together that may have pictures."""
 
@@ -139,6 +146,7 @@ class Api:
             lines does.
         open_stream: begins to put a streamed answer together.
         read_said: reads a plain answer's body.
+        open_sounding: as `open_stream`, for an answer whose sound is kept; ``None`` if none is.
         open_pictured: as `open_stream`, for an answer whose pictures are kept; ``None`` if none is
             taken out of the API's answers.
         read_pictured: as `read_said`, likewise.
@@ -173,6 +181,7 @@ class Api:
     peel_request: Callable[[JsonObject], JsonObject] | None = None
     open_stream: OpenStream
     read_said: Callable[[bytes], Said]
+    open_sounding: OpenSoundingStream | None = None
     open_pictured: OpenPicturedStream | None = None
     read_pictured: Callable[[bytes, TakenPictures], Said] | None = None
     shorten: Callable[[bytes], bytes] | None = None

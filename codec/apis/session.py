@@ -136,8 +136,15 @@ class Session(Protocol):
 class OpenSession(Protocol):
     """Begins to read a session."""
 
-    def __call__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> Session:
+    def __call__(
+        self,
+        *,
+        lend: Callable[[int], bool] | None = None,
+        state: bytes = b"",
+        keeps_sound: bool = False,
+    ) -> Session:
         """Begin a session, or continue one from its state.
 
-        `lend` reserves bytes beside all others (:mod:`codec.budget`).
+        `lend` reserves bytes beside all others (:mod:`codec.budget`). With `keeps_sound`, what was
+        said stands as sound in the request that it came with.
         """

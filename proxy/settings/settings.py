@@ -121,6 +121,8 @@ class Settings(BaseModel):
     raw: RawPolicy = RawPolicy.OFF
     """Whether answers are kept beside their spans as the upstream sent them (``off``, ``errors`` or
     ``all``): up to 1 MiB each, and a tenth of ``store_max_bytes`` together."""
+    websocket_audio: bool = False
+    """Whether the sound of Realtime and Gemini Live is kept in spans; else it is only counted."""
     store_fsync: bool = False
     """Whether each commit of spans waits for the disk. Without it, no span is lost however a
     process ends, but a crash of the machine may lose the last ones."""

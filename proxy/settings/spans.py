@@ -51,6 +51,7 @@ class SpanSettings(msgspec.Struct, frozen=True, kw_only=True):
     max_span_bytes: int
     pictures: bool
     raw: RawPolicy
+    websocket_audio: bool
 
     @classmethod
     def of(cls, settings: Settings) -> SpanSettings:
@@ -91,6 +92,7 @@ def build_span_rules(settings: SpanSettings, environ: Mapping[str, str]) -> Span
         run_idle_seconds=settings.run_idle_seconds,
         pictures=settings.pictures,
         raw=settings.raw,
+        websocket_audio=settings.websocket_audio,
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from codec.apis.api import Api, Stream
+    from codec.asked import Asked
     from codec.said import Said
     from codec.text.base64_text import TakenPictures
     from telemetry.frames.frame import ResponseHead
@@ -43,24 +44,25 @@ def make_body(
     first: bytes,
     *,
     api: Api,
-    choice_count: int,
-    asks_stream: bool,
+    asked: Asked,
     holding: Holding,
     pictures: TakenPictures,
+    keeps_sound: bool,
 ) -> StreamBody | PlainBody | None:
     """Choose the kind of body by its first bytes, because content types are often wrong.
 
     See ``docs/contract/wire.md#content-types``.
 
-    Pictures that are taken out of it go to `pictures`. ``None`` if the first bytes are too few to
-    tell.
+    Pictures that are taken out of it go to `pictures`. With `keeps_sound` an answer of a session
+    has its sound. ``None`` if the first bytes are too few to tell.
     """
     if head.status >= 400:
         return PlainBody(MAX_ERROR_BYTES, holding) if first else None
+    choice_count = asked.choice_count
     is_json = first[:1] in {b"{", b"["}
     kind = find_type(head).lower()
     called_lines = api.streams_json and kind.startswith(_LINES)
-    if is_json and not (called_lines or (asks_stream and api.streams_json)):
+    if is_json and not (called_lines or (asked.stream and api.streams_json)):
         shorten = None if api.shorten is None else pictures.shorten_text
         return PlainBody(MAX_PLAIN_BYTES, holding, shorten)
     if first.startswith(_PAGE):
@@ -71,6 +73,8 @@ def make_body(
         if api.open_pictured is not None:
             opened = api.open_pictured(choice_count=choice_count, lend=lend, pictures=pictures)
             return StreamBody(opened)
+        if keeps_sound and api.open_sounding is not None:
+            return StreamBody(api.open_sounding(asked=asked, lend=lend))
         stream = api.open_stream(choice_count=choice_count, hides_usage=head.hides_usage, lend=lend)
         return StreamBody(stream)
     if any(field.startswith(first) for field in _FIELDS):

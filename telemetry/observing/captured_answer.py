@@ -60,6 +60,7 @@ class CapturedAnswer:
         crashes: notes work on a large body.
         anomalies: gets the names of what is odd about the answer.
         keeps_pictures: pictures that are taken out of the answer are kept.
+        keeps_sound: the sound of a session's answer is kept.
 
     Attributes:
         head: ``None`` while it has not come.
@@ -96,10 +97,12 @@ class CapturedAnswer:
         crashes: CrashCounter,
         anomalies: dict[str, None],
         keeps_pictures: bool = False,
+        keeps_sound: bool = False,
     ) -> None:
         self._holding = Holding(bodies, self.give_up)
         self._bodies = bodies
         self.pictures = TakenPictures(self._lend if keeps_pictures else None)
+        self._keeps_sound = keeps_sound
         self._api = api
         self._asked = asked
         self._begin = begin
@@ -217,10 +220,10 @@ class CapturedAnswer:
             self.head,
             first,
             api=self._api,
-            choice_count=request.choice_count,
-            asks_stream=request.stream,
+            asked=request,
             holding=self._holding,
             pictures=self.pictures,
+            keeps_sound=self._keeps_sound,
         )
         self._first = first if body is None else b""
         return body

@@ -96,6 +96,7 @@ class Observation:
         credentials: Credentials,
         hides_inputs: bool,
         keeps_pictures: bool,
+        keeps_sound: bool = False,
         capture_raw: Callable[[OpenBodies], RawCapture] | None = None,
     ) -> None:
         self._crashes = crashes
@@ -118,6 +119,7 @@ class Observation:
             crashes=crashes,
             anomalies=self._anomalies,
             keeps_pictures=keeps_pictures and not self._hides_content,
+            keeps_sound=keeps_sound,
         )
         self._raw: RawCapture | None = None
         if capture_raw is not None and not self._hides_content and not self._is_given_up:

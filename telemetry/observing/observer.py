@@ -43,6 +43,7 @@ class Observer:
         allowed_fields: which fields of both heads are recorded; by default those of the list.
         hides_inputs: requests are not shown, so nothing is read from their bodies.
         keeps_pictures: pictures of answers are kept, as long as there is room.
+        keeps_sound: sound of sessions is kept.
         capture_raw: makes what keeps the true bytes of an answer; ``None`` if nobody wants them.
         bodies: the room for bodies, shared with other observers.
         crashes: which exchanges telemetry has died of.
@@ -59,6 +60,7 @@ class Observer:
         allowed_fields: AllowedFields | None = None,
         hides_inputs: bool = False,
         keeps_pictures: bool = False,
+        keeps_sound: bool = False,
         capture_raw: Callable[[OpenBodies], RawCapture] | None = None,
         bodies: OpenBodies | None = None,
         crashes: CrashCounter | None = None,
@@ -76,6 +78,7 @@ class Observer:
         self._allowed_fields = allowed_fields or AllowedFields()
         self._hides_inputs = hides_inputs
         self._keeps_pictures = keeps_pictures
+        self.keeps_sound = keeps_sound
         self._capture_raw = capture_raw
 
     def __len__(self) -> int:
@@ -122,6 +125,7 @@ class Observer:
             credentials=credentials,
             hides_inputs=self._hides_inputs,
             keeps_pictures=self._keeps_pictures,
+            keeps_sound=self.keeps_sound,
             capture_raw=self._capture_raw,
         )
 

@@ -10,6 +10,7 @@ them are. What was read on it is acknowledged while it is open, by a state that 
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -160,7 +161,10 @@ class FrameSource:
         if open_session is None:
             return  # a later version knows more
         calls = SocketCalls(
-            begin, open_session, lambda: next(self._call_numbers), self._observer.bodies
+            begin,
+            partial(open_session, keeps_sound=self._observer.keeps_sound),
+            lambda: next(self._call_numbers),
+            self._observer.bodies,
         )
         self._sockets[begin.exchange] = _Socket(calls)
 

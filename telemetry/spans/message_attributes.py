@@ -149,7 +149,7 @@ def _media(prefix: str, media: Media) -> AttributePairs:
                 url = f"data:{media.mime_type};base64,{media.data}"
             yield f"{key}.{AudioAttributes.AUDIO_URL}", url
             yield f"{key}.{AudioAttributes.AUDIO_MIME_TYPE}", media.mime_type
-            yield f"{key}.{AudioAttributes.AUDIO_TRANSCRIPT}", media.transcript
+            yield f"{key}.{AudioAttributes.AUDIO_TRANSCRIPT}", media.transcript or None
         case "document":
             key = f"{prefix}.{MessageContentAttributes.MESSAGE_CONTENT_DOCUMENT}"
             yield f"{key}.{DocumentAttributes.DOCUMENT_URL}", media.url

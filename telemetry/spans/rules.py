@@ -73,6 +73,7 @@ class SpanRules:
         run_idle_seconds: how long a run may be without a call before it is over.
         pictures: whether pictures are kept beside the spans of their calls.
         raw: of which calls the true bytes of the answer are kept beside the span.
+        websocket_audio: whether the sound of Realtime and Live is kept in spans.
     """
 
     naming: SpanNaming = SpanNaming.OPENINFERENCE
@@ -91,6 +92,7 @@ class SpanRules:
     run_idle_seconds: int = RUN_IDLE_SECONDS
     pictures: bool = True
     raw: RawPolicy = RawPolicy.OFF
+    websocket_audio: bool = False
     _usual_masks: Mapping[str, Mask] = field(init=False, repr=False, compare=False)
     _masks_of_heads: Callable[[str, Credentials], Mask] = field(
         init=False, repr=False, compare=False

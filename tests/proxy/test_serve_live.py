@@ -239,6 +239,22 @@ async def test_each_turn_of_the_sdk_s_session_is_recorded_while_it_is_connected(
     assert_unseen(runs, KEY, HANDLE, encode_base64(SOUND))
 
 
+async def test_sound_is_kept_if_the_operator_asks_for_it(tmp_path: Path) -> None:
+    """Beside the words of the turn that it is about."""
+    async with running(tmp_path, SPANTAP_WEBSOCKET_AUDIO="true") as (_, runs):
+        async with connect(runs, tools=[TOOL]) as session:
+            await hold_session(session)
+            await wait_for_calls(runs, 3)
+        _, told, cut = read_spans(runs)
+    sound = "message.contents.0.message_content.audio.audio"
+    data = encode_base64(SOUND)
+    assert told[f"llm.output_messages.0.{sound}.url"] == f"data:audio/pcm;rate=24000;base64,{data}"
+    assert told[f"llm.output_messages.0.{sound}.transcript"] == "It is sunny in Lisbon."
+    [(place, url)] = [(name, cut[name]) for name in cut if name.endswith(f"{sound}.url")]
+    assert url == f"data:audio/pcm;rate=16000;base64,{data}"
+    assert cut[place.replace("url", "transcript")].strip() == "Tell me a story"
+
+
 @pytest.mark.parametrize("name", ["key", "access_token"])
 async def test_a_key_of_the_query_is_relayed_and_recorded_nowhere(
     tmp_path: Path, name: str

@@ -102,6 +102,7 @@ class Stub:
         """The user's words are known only after the function was called."""
         content = [{"type": "input_audio", "transcript": None}]
         item = {"id": "item_u", "type": "message", "role": "user", "content": content}
+        await self._say("input_audio_buffer.committed", item_id="item_u", previous_item_id=None)
         await self._say("conversation.item.added", item=item, previous_item_id=None)
         call = {"type": "function_call", "call_id": "call_1", "name": "clock", "arguments": "{}"}
         await self._answer([call | {"id": "item_c", "status": "completed"}])
@@ -161,11 +162,17 @@ async def _stub() -> AsyncIterator[Stub]:
         yield stub
 
 
+@pytest.fixture(name="variables")
+def _variables() -> dict[str, str]:
+    """More settings of the proxy."""
+    return {}
+
+
 @pytest.fixture(name="runs")
-async def _runs(stub: Stub, tmp_path: Path) -> AsyncIterator[Runs]:
+async def _runs(stub: Stub, tmp_path: Path, variables: dict[str, str]) -> AsyncIterator[Runs]:
     """A proxy to the stub."""
-    variables = {"SPANTAP_UPSTREAM": f"http://127.0.0.1:{stub.port}", "SPANTAP_DRAIN_SECONDS": "1"}
-    runs = Runs(folder=tmp_path, variables=variables)
+    settings = {"SPANTAP_UPSTREAM": f"http://127.0.0.1:{stub.port}", "SPANTAP_DRAIN_SECONDS": "1"}
+    runs = Runs(folder=tmp_path, variables=settings | variables)
     with serve(runs) as server:
         await asyncio.to_thread(wait_for, server, runs)
         yield runs
@@ -271,6 +278,37 @@ async def test_no_key_is_anywhere(runs: Runs) -> None:
     assert KEY.encode() not in told
     files = b"".join(path.read_bytes() for path in runs.folder.rglob("*") if path.is_file())
     assert KEY.encode() not in files
+
+
+@pytest.mark.parametrize("variables", [{"SPANTAP_WEBSOCKET_AUDIO": "true"}])
+async def test_sound_is_kept_if_the_operator_asks_for_it(runs: Runs, stub: Stub) -> None:
+    """What the user said in the request that it came with, what the model said in its answer."""
+    stub.session["audio"]["input"]["format"] = {"type": "audio/pcm", "rate": 24_000}
+    await talk(runs)
+    await wait_for_calls(runs, 3)
+    called, answered, interrupted = read_spans(runs)
+    url = "message.contents.0.message_content.audio.audio.url"
+    asked, said = f"llm.input_messages.1.{url}", f"llm.output_messages.0.{url}"
+    assert called[asked] == f"data:audio/pcm;rate=24000;base64,{SOUND}"
+    assert called[asked.replace("url", "transcript")] == QUESTION
+    assert called["metadata"]["input_audio"] == {"bytes": 4_800, "seconds": 0.1}
+    twice = base64.b64encode(b"\0" * 9_600).decode()
+    for span in (answered, interrupted):
+        assert span[said] == f"data:audio/pcm;rate=24000;base64,{twice}"
+        assert asked not in span
+    with open_calls(runs.store) as reader:
+        summaries = [stored.summary for stored in reader.newest(10)]
+    assert len({it.columns.conversation for it in summaries}) == 1
+
+
+async def test_sound_is_in_no_span_unasked(runs: Runs) -> None:
+    """It is counted."""
+    await talk(runs)
+    await wait_for_calls(runs, 3)
+    with open_calls(runs.store) as reader:
+        told = b"".join(stored.span for stored in reader.newest(100))
+    assert b"item_u" in told
+    assert SOUND[:400].encode() not in told
 
 
 async def test_a_transcript_that_does_not_come_holds_a_span_back_for_some_seconds(

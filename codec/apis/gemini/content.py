@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.names import member_of, some_of
-from codec.members import object_of, text_of
+from codec.members import object_of, string_of, text_of
 from codec.parts import MAX_READ_PARTS, Media, Message, Reasoning, Text, ToolCall, ToolResult
 from codec.text.base64_text import use_plain_alphabet
 from codec.text.jsontext import compact_text
@@ -61,18 +61,29 @@ def _read_part(value: Any) -> Part | None:
         return _read_call(call, signature)
     if isinstance(result := member_of(part, "functionResponse"), dict):
         return _read_result(result)
+    text = part.get("text")
+    if part.get("transcript") is True:  # Live's session marks so what was spoken
+        return _read_spoken(text, object_of(member_of(part, "inlineData")))
     if isinstance(blob := member_of(part, "inlineData"), dict):
         return _read_media(blob, data=text_of(blob.get("data")))
     if isinstance(file := member_of(part, "fileData"), dict):
         return _read_media(file, url=text_of(member_of(file, "fileUri")))
     if isinstance(code := member_of(part, "executableCode"), dict):
         return _read_code(code, signature)
-    text = part.get("text")
     if part.get("thought") is True and (isinstance(text, str) or signature is not None):
         return Reasoning(text=text_of(text), signature=signature)
-    if part.get("transcript") is True:  # Live's session marks so what was spoken
-        return Media(kind="audio", transcript=text_of(text))
     return Text(text, signature) if isinstance(text, str) else None
+
+
+def _read_spoken(words: Any, kept: JsonObject) -> Media:
+    """Read what was spoken, and its sound if a session kept that."""
+    return Media(
+        kind="audio",
+        data=text_of(kept.get("data")),
+        mime_type=text_of(member_of(kept, "mimeType")),
+        transcript=string_of(words),  # empty if only the sound is known
+        is_of_session=bool(kept),
+    )
 
 
 def _read_call(call: JsonObject, signature: str | None) -> ToolCall:

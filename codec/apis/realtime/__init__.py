@@ -4,7 +4,8 @@ A :class:`~codec.apis.realtime.session.RealtimeSession` finds the responses in t
 sides; :mod:`~codec.apis.realtime.conversation` keeps the conversation that they are about. A
 response has the items of the Responses API, and mostly the same events under other names, so that
 :mod:`~codec.apis.realtime.stream` reads it by the fold of that API. Sound is counted
-(:mod:`~codec.apis.realtime.sound`), and not kept.
+(:mod:`~codec.apis.realtime.sound`), and kept only if that is asked for
+(:mod:`~codec.apis.realtime.heard`).
 
 Doors: ``route``, ``session``.
 """

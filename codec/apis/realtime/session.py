@@ -3,6 +3,7 @@
 A call is a response. The client asks for one by ``response.create``, or the server begins one by
 itself because the user stopped speaking. The input is the whole conversation so far, as the server
 says what is in it, unless the request has an input itself. Sound stands there as its transcript.
+If it is kept, the request that it came with has it as well, and no later one.
 
 The transcript of what the user said comes late, mostly while the answer is under way, and sometimes
 after it. Then the call gets another body, and its stream the event as well. A call that has ended
@@ -22,8 +23,16 @@ import msgspec
 
 from codec.apis.realtime.conversation import ADDED, Conversation
 from codec.apis.realtime.creates import Creates
+from codec.apis.realtime.heard import HeardSound
 from codec.apis.realtime.settings import find_servers, make_body, merge_settings, read_limits
-from codec.apis.realtime.sound import count_seconds, find_rate, take_sound
+from codec.apis.realtime.sound import (
+    count_seconds,
+    find_rate,
+    find_sound,
+    name_format,
+    put_sound,
+    take_sound,
+)
 from codec.apis.realtime.stream import TRANSCRIBED, RealtimeStream
 from codec.apis.realtime.transcripts import AwaitedTranscripts
 from codec.apis.responses.messages import decode_object, glimpse, read_head
@@ -54,11 +63,15 @@ _EXPIRED: Final = "session_expired"
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Open:
-    """A response under way; it may stand outside of the conversation."""
+    """A response under way; it may stand outside of the conversation.
+
+    `heard_bytes` is how much sound its request has, in base64.
+    """
 
     call: SessionCall
     stream: RealtimeStream
     is_outside: bool
+    heard_bytes: int
 
 
 class RealtimeSession:
@@ -67,14 +80,21 @@ class RealtimeSession:
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
         state: the :attr:`state` of the session that it continues.
+        keeps_sound: what the user said stands as sound in the request that it came with.
     """
 
     __slots__ = (
-        *("_awaited", "_conversation", "_creates", "_ended", "_held_bytes", "_lend", "_limits"),
-        *("_open", "_servers", "_session_id", "_settings", "_sound_bytes", "_waiting"),
+        *("_awaited", "_conversation", "_creates", "_ended", "_heard", "_held_bytes", "_lend"),
+        *("_limits", "_open", "_servers", "_session_id", "_settings", "_sound_bytes", "_waiting"),
     )
 
-    def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
+    def __init__(
+        self,
+        *,
+        lend: Callable[[int], bool] | None = None,
+        state: bytes = b"",
+        keeps_sound: bool = False,
+    ) -> None:
         self._lend = lend
         self._conversation = Conversation()
         self._settings: JsonObject = {}
@@ -88,16 +108,28 @@ class RealtimeSession:
         self._waiting: deque[_Open] = deque(maxlen=MAX_OPEN)  # ended, but for such a transcript
         self._sound_bytes: int | None = 0  # of the client, since the last response began
         self._limits: tuple[tuple[str, str], ...] = ()  # the last ones that were reported
+        self._heard = HeardSound() if keeps_sound else None
         if state:
             self._restore(decode_json(state))
 
     @property
     def held_bytes(self) -> int:
-        """Nothing beyond the session's own limit."""
-        return 0
+        """What the sound takes that is kept."""
+        if self._heard is None:
+            return 0
+        opened = (*self._open.values(), *self._waiting)
+        return self._heard.held_bytes + sum(it.heard_bytes for it in opened)
 
     def give_up(self) -> None:
-        """Forget nothing (:meth:`codec.apis.session.Session.give_up`)."""
+        """Forget all sound (:meth:`codec.apis.session.Session.give_up`)."""
+        if self._heard is not None:
+            self._heard.forget()
+        for opened in (*self._open.values(), *self._waiting):
+            if opened.heard_bytes:
+                call = opened.call
+                items = [take_sound(item)[0] for item in call.body["input"]]
+                call.body, call.is_partial = call.body | {"input": items}, True
+                opened.heard_bytes = 0
 
     @property
     def state(self) -> bytes | None:
@@ -105,13 +137,16 @@ class RealtimeSession:
         if self._open or self._creates or self._waiting:
             return None
         session = self._settings | {"id": self._session_id}
-        own = [self._servers, [*self._ended], self._sound_bytes, self._limits]
+        heard = (0, False) if self._heard is None else self._heard.state
+        own = [self._servers, [*self._ended], self._sound_bytes, self._limits, heard]
         kept = [session, self._conversation.state, self._awaited.until_ns, *own]
         return encode_json(kept).encode()
 
     def _restore(self, state: list[Any]) -> None:
         session, conversation, self._awaited.until_ns, self._servers, *rest = state
-        ended, self._sound_bytes, limits = rest
+        ended, self._sound_bytes, limits, (missing_bytes, is_partial) = rest
+        if self._heard is not None:
+            self._heard = HeardSound(missing_bytes, is_partial=is_partial)
         self._conversation.restore(*conversation)
         self._set(session)
         self._ended.extend(ended)
@@ -151,6 +186,10 @@ class RealtimeSession:
         elif head.type == "input_audio_buffer.append":
             sound = None if text is None else string_of(decode_object(text).get("audio"))
             self._count(None if sound is None else count_sound(sound))
+            if self._heard is not None:
+                self._heard.append(sound or "")
+        elif head.type == "input_audio_buffer.clear" and self._heard is not None:
+            self._heard.clear()
         elif head.type == "session.update" and text is not None:
             session = object_of(decode_object(text).get("session"))
             self._servers = find_servers(session) if "tools" in session else self._servers
@@ -183,6 +222,8 @@ class RealtimeSession:
             return self._end_waits(at_ns)
         if kind in {"session.created", "session.updated"}:
             self._set(object_of(event.get("session")))
+        elif kind == "input_audio_buffer.committed" and self._heard is not None:
+            self._heard.commit(event.get("item_id"), name_format(self._settings, "input"))
         elif kind == "rate_limits.updated":
             self._limits = read_limits(event.get("rate_limits"))
         return ()
@@ -222,7 +263,8 @@ class RealtimeSession:
             names = [object_of(item).get("id") for item in call.body["input"]]
             if item_id in names:
                 given = [*call.body["input"]]
-                given[names.index(item_id)] = value
+                at = names.index(item_id)
+                given[at] = put_sound(value, find_sound(given[at]))
                 call.body = call.body | {"input": given}
                 changed.append(call)
                 if call.end is None:
@@ -265,9 +307,13 @@ class RealtimeSession:
         if isinstance(given := asked.get("input"), list):
             items = self._conversation.resolve(given)
             is_partial = len(items) < len(given)
-        body = make_body(self._settings, asked, items)
         conversation_id = msgspec.UNSET if response is None else response.conversation_id
         is_outside = asked.get("conversation") == "none" or conversation_id is None
+        heard_bytes = 0
+        if self._heard is not None and response is not None and not is_outside:
+            is_partial |= self._heard.is_partial
+            items, heard_bytes = self._heard.bring(items)
+        body = make_body(self._settings, asked, items)
         if self._session_id is not None:
             body["session_id"] = self._session_id
         if response is not None and not is_outside:
@@ -284,7 +330,7 @@ class RealtimeSession:
             stream=stream,
             head=self._limits,
         )
-        return _Open(call=call, stream=stream, is_outside=is_outside)
+        return _Open(call=call, stream=stream, is_outside=is_outside, heard_bytes=heard_bytes)
 
     def _end(self, opened: _Open, end: CallEnd, at_ns: int) -> SessionCall:
         call = opened.call

@@ -130,8 +130,11 @@ def _read_part(part: Any) -> Part:
             url = object_of(url).get("url") if isinstance(url, dict) else url
             return Media(kind="image", url=text_of(url), file_id=text_of(part.get("file_id")))
         case "input_audio" | "output_audio" | "audio":
-            sound = read_audio(object_of(part.get("input_audio")))
-            return replace(sound, transcript=text_of(part.get("transcript")))
+            kept = part.get("audio")  # by a session
+            sound = read_audio(object_of(part.get("input_audio")) or object_of(kept))
+            is_kept = isinstance(kept, dict)
+            words = text_of(part.get("transcript"))
+            return replace(sound, transcript=words, is_of_session=is_kept)
         case "input_file":
             data = text_of(part.get("file_data")) or text_of(part.get("file_url"))
             return read_file(part | {"file_data": data})

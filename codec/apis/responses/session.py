@@ -67,7 +67,13 @@ class ResponseSession:
 
     __slots__ = ("_lanes", "_lend", "_memory", "_steering")
 
-    def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
+    def __init__(
+        self,
+        *,
+        lend: Callable[[int], bool] | None = None,
+        state: bytes = b"",
+        **_of_other_apis: object,
+    ) -> None:
         self._lend = lend
         self._memory = SessionMemory()
         self._steering = Steering(self._memory)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from codec.apis.api import Api
 from codec.apis.gemini.live.asked import LiveRequest
 from codec.apis.gemini.live.stream import LiveStream
@@ -22,6 +24,7 @@ GEMINI_LIVE = Api(
     shows_past_reasoning=True,
     asked=LiveRequest,
     open_stream=LiveStream,
+    open_sounding=partial(LiveStream, keeps_sound=True),
     read_said=read_answer,
 )
 """The dot comes before the method in Google's own API, the slash in Vertex AI."""

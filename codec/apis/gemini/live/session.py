@@ -23,11 +23,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from codec.apis.gemini.live.asked import NOTICES
 from codec.apis.gemini.live.history import History
-from codec.apis.gemini.live.sound import INPUT_RATE, SoundCount, take_sound
+from codec.apis.gemini.live.sound import (
+    INPUT_RATE,
+    SoundCount,
+    SpokenSound,
+    put_sound,
+    take_sound,
+)
 from codec.apis.gemini.live.stream import LiveStream
 from codec.apis.gemini.names import both, member_of, some_of
 from codec.apis.session import MAX_VALUE_BYTES, CallEnd, SessionCall
 from codec.budget import size_bytes
+from codec.kept_sound import KeptSound
 from codec.members import list_of, object_of, text_of
 from codec.text.json_size import decoded_bytes
 from codec.text.jsontext import decode_json, encode_json
@@ -59,10 +66,11 @@ _OF_TURN: Final = frozenset({b"serverContent", b"toolCall"})
 
 @dataclass(slots=True, eq=False)
 class _Open:
-    """A turn under way."""
+    """A turn under way; `heard` is the sound that is kept in its request."""
 
     call: SessionCall
     stream: LiveStream
+    heard: JsonObject | None
 
 
 class LiveSession:
@@ -71,14 +79,21 @@ class LiveSession:
     Args:
         lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
         state: the :attr:`state` of the session that it continues.
+        keeps_sound: what the user said stands as sound in the request that it came with.
     """
 
     __slots__ = (
-        *("_asked_ns", "_has_begun", "_history", "_lend", "_misses_setup", "_notices", "_open"),
-        *("_session_id", "_setup", "_sound"),
+        *("_asked_ns", "_has_begun", "_heard", "_history", "_lend", "_misses_setup", "_notices"),
+        *("_open", "_session_id", "_setup", "_sound"),
     )
 
-    def __init__(self, *, lend: Callable[[int], bool] | None = None, state: bytes = b"") -> None:
+    def __init__(
+        self,
+        *,
+        lend: Callable[[int], bool] | None = None,
+        state: bytes = b"",
+        keeps_sound: bool = False,
+    ) -> None:
         self._lend = lend
         self._history = History()
         self._setup: JsonObject = {}
@@ -91,14 +106,27 @@ class LiveSession:
         self._sound = SoundCount(INPUT_RATE)  # since the last turn began
         if state:
             self._restore(decode_json(state))
+        self._heard: SpokenSound | None = None
+        if keeps_sound:
+            lost = KeptSound(keeps_end=True, missing_bytes=self._sound.size_bytes)
+            self._heard = SpokenSound(lost, INPUT_RATE)
 
     @property
     def held_bytes(self) -> int:
-        """Nothing beyond the session's own limit."""
-        return 0
+        """What the sound takes that is kept."""
+        opened = self._open
+        in_request = 0 if opened is None or opened.heard is None else len(opened.heard["data"])
+        return in_request + (0 if self._heard is None else len(self._heard))
 
     def give_up(self) -> None:
-        """Forget nothing (:meth:`codec.apis.session.Session.give_up`)."""
+        """Forget all sound (:meth:`codec.apis.session.Session.give_up`)."""
+        if self._heard is not None:
+            self._heard.forget()
+        opened = self._open
+        if opened is not None and opened.heard is not None:
+            opened.heard = None
+            opened.call.body = opened.call.body | {"contents": self._history.list()}
+            opened.call.is_partial = True
 
     @property
     def state(self) -> bytes | None:
@@ -191,7 +219,8 @@ class LiveSession:
         """Read what the user says: count sound, and keep text."""
         blobs = [member_of(given, "audio"), *list_of(member_of(given, "mediaChunks"))]
         for blob in blobs:
-            self._sound.add(object_of(blob))
+            if self._sound.add(object_of(blob)) and self._heard is not None:
+                self._heard.add(object_of(blob))
         if (typed := text_of(given.get("text"))) is not None:
             self._history.add({"role": "user", "parts": [{"text": typed}]})
 
@@ -253,14 +282,16 @@ class LiveSession:
             is_late = opened is not None and not opened.stream.is_interrupted
             self._history.hear(words, is_late=is_late)
             if opened is not None and is_late:
-                opened.call.body = opened.call.body | {"contents": self._history.list()}
+                contents = _put_heard(self._history.list(), opened.heard)
+                opened.call.body = opened.call.body | {"contents": contents}
                 opened.call.is_partial |= self._history.is_partial
         if heard.get("finished") is True:
             self._history.pause()
 
     def _begin(self, at_ns: int) -> _Open:
         """Begin a turn, with all of the conversation as far as it is known."""
-        contents = self._history.begin()
+        heard = None if self._heard is None else self._heard.pop()
+        contents = _put_heard(self._history.begin(), heard)
         body = self._setup | {"contents": contents} | self._notices
         self._notices, self._has_begun = {}, True
         if self._session_id is not None:
@@ -277,7 +308,7 @@ class LiveSession:
             start_ns=self._asked_ns.popleft() if has_request else at_ns,
             stream=stream,
         )
-        return _Open(call, stream)
+        return _Open(call, stream, heard)
 
     def _end(self, opened: _Open, end: CallEnd, at_ns: int) -> SessionCall:
         call = opened.call
@@ -287,6 +318,17 @@ class LiveSession:
         self._history.end(content if content.get("parts") else None)
         self._open = None
         return call
+
+
+def _put_heard(contents: list[JsonObject], heard: JsonObject | None) -> list[JsonObject]:
+    """Put kept sound beside the words that the user was heard to say last, or behind all."""
+    if heard is None:
+        return contents
+    last = contents[-1] if contents else {}
+    is_spoken = any(object_of(part).get("transcript") for part in some_of(last.get("parts")))
+    if last.get("role") != "user" or not is_spoken:
+        return [*contents, {"role": "user", "parts": put_sound((), heard)}]
+    return [*contents[:-1], last | {"parts": put_sound(last["parts"], heard)}]
 
 
 def _says_something(message: JsonObject, said: JsonObject) -> bool:

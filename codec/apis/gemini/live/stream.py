@@ -12,16 +12,23 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from codec.apis.gemini.live.asked import NOTICES
-from codec.apis.gemini.live.sound import OUTPUT_RATE, SoundCount, take_sound
+from codec.apis.gemini.live.sound import (
+    OUTPUT_RATE,
+    SoundCount,
+    SpokenSound,
+    put_sound,
+    take_sound,
+)
 from codec.apis.gemini.names import member_of
 from codec.apis.gemini.said import ContentAnswer
 from codec.apis.gemini.stream import MAX_WASTED_FRAMES, ContentStream
 from codec.apis.session import write_event
+from codec.kept_sound import KeptSound
 from codec.members import list_of, object_of, text_of
 from codec.said import Ending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from codec.text.jsontext import JsonObject
     from codec.text.sse import ServerSentEvent
@@ -59,6 +66,10 @@ class LiveAnswer(ContentAnswer, frozen=True, kw_only=True):
 class LiveStream(ContentStream):
     r"""Reads the messages of one turn. Not safe for concurrent calls.
 
+    Args:
+        lend: whether that many more bytes may be reserved beside all others (:mod:`codec.budget`).
+        keeps_sound: what the model says is kept as sound, too.
+
     Attributes:
         is_interrupted: the turn was broken off; its end may still come.
 
@@ -69,15 +80,21 @@ class LiveStream(ContentStream):
     'Hi'
     """
 
-    __slots__ = ("_has_end", "_sound", "is_interrupted")
+    __slots__ = ("_has_end", "_kept", "_sound", "is_interrupted")
 
     def __init__(
-        self, *, lend: Callable[[int], bool] | None = None, **_of_other_apis: object
+        self,
+        *,
+        lend: Callable[[int], bool] | None = None,
+        keeps_sound: bool = False,
+        **_of_other_apis: object,
     ) -> None:
         super().__init__(lend=lend)
         self._wasted = MAX_WASTED_FRAMES  # no message is a chunk, so none is learnt from
         self._has_end = False
         self._sound = SoundCount(OUTPUT_RATE)
+        kept = KeptSound(reserve=self._fold.budget.reserve) if keeps_sound else None
+        self._kept = None if kept is None else SpokenSound(kept, OUTPUT_RATE)
         self.is_interrupted = False
 
     @property
@@ -104,12 +121,23 @@ class LiveStream(ContentStream):
             reasons.remove("no_usage")  # only the message that completes a turn has counts
         return replace(
             answer,
+            body=self._join_sound(answer.body),
             output_bytes=count.get("bytes"),
             audio_seconds=count.get("seconds"),
             has_end=self._has_end,
             is_interrupted=self.is_interrupted,
             anomalies=tuple([name for name in answer.anomalies if name not in reasons]),
         )
+
+    def _join_sound(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Put the sound beside what the model spoke."""
+        blob = None if self._kept is None else self._kept.pop()
+        if blob is None:
+            return body
+        candidate, *others = [*list_of(body.get("candidates"))] or [{}]
+        content = object_of(object_of(candidate).get("content"))
+        spoken = content | {"parts": put_sound(list_of(content.get("parts")), blob)}
+        return {**body, "candidates": [object_of(candidate) | {"content": spoken}, *others]}
 
     def _feed_value(self, value: Any, event: ServerSentEvent) -> None:
         message = object_of(value)
@@ -136,6 +164,8 @@ class LiveStream(ContentStream):
             taken = take_sound(part, self._sound) if isinstance(part, dict) else part
             if self._sound.size_bytes > known:
                 self._fold.has_content = True
+                if self._kept is not None:
+                    self._kept.add(object_of(member_of(part, "inlineData")))
             elif taken is part:
                 parts.append(part)
         spoken = text_of(object_of(member_of(said, "outputTranscription")).get("text"))
