@@ -8,7 +8,7 @@ hidden, except its type and the words that name an image (``docs/contract/spans.
 A string that begins with ``data:image/`` is hidden whole. In any other string such a base64 URL is
 hidden, and the string whole if a ``data:image`` is left. Scheme and type may be in any case, and
 escaped in any way (RFC 2397, RFC 3986 section 3.1, RFC 8259 section 7). Base64 that begins like a
-picture counts as a picture, wherever it is: many APIs take and give pictures without a URL.
+picture counts as a picture, wherever it begins: many APIs take and give pictures without a URL.
 
 A text is not parsed if it cannot hold an image: if it is within the limit, or has no such word.
 """
@@ -45,6 +45,12 @@ _PICTURES = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
 """The beginnings of PNG, JPEG, WebP and GIF in base64, in either alphabet (RFC 4648)."""
 
 _PICTURE = re.compile(rf"(?:{'|'.join(_PICTURES)})[A-Za-z0-9+/_=\\-]*+")
+
+_ENOUGH_CHARS = 64
+"""So much base64 before what looks like the beginning of a picture shows that it is none. By chance
+one of twenty long sounds has a JPEG's four characters somewhere."""
+
+_is_base64 = re.compile(rf"[A-Za-z0-9+/]{{{_ENOUGH_CHARS}}}").fullmatch
 
 _ESCAPED_ASCII = re.compile(r"\\u00[2-7]")
 """An escape that may hide a letter of the words that are searched for."""
@@ -178,7 +184,13 @@ def _redact_long_urls(text: str, limit: int) -> str:
     urls = (url[0] for view in _views(redacted) for url in _BASE64_URL.finditer(view))
     if any(len(url) > limit for url in urls):
         return REDACTED
-    return _PICTURE.sub(redact, redacted)
+    return _PICTURE.sub(lambda found: found[0] if _is_within(found) else redact(found), redacted)
+
+
+def _is_within(found: re.Match[str]) -> bool:
+    """Tell whether what looks like the beginning of a picture is within other base64."""
+    start = found.start()
+    return _is_base64(found.string, max(0, start - _ENOUGH_CHARS), start) is not None
 
 
 def _views(text: str) -> Iterator[str]:

@@ -205,6 +205,15 @@ def test_long_pictures_without_a_url_are_hidden(value: Any, expected: Any) -> No
     assert (PICTURE not in broken) or not expected
 
 
+@pytest.mark.parametrize("begin", ["data:audio/pcm;rate=24000;base64,", '{"audio":{"data":"'])
+def test_long_sound_stays_although_a_picture_s_first_characters_are_in_it(begin: str) -> None:
+    """They are in the middle of its base64; a picture behind it is hidden all the same."""
+    sound = begin + "AbC4" * 2_000 + "/9j/" + "AbC4" * 2_000
+    assert redact_long_images(sound, 1_000) == sound
+    both = f"{sound} {PICTURE}"
+    assert redact_long_images(both, 1_000) == f"{sound} {REDACTED}"
+
+
 @pytest.mark.parametrize(
     "escaped", [r"data:image\/png", r"d\u0061ta:image/png", r"data\u003Aimage/png"]
 )
