@@ -139,8 +139,8 @@ MUTANTS = {
     ),
     "thoughts are always beside the candidates": Mutant(
         "gemini.said",
-        "includes and total ==",
-        "False and total ==",
+        "not (includes and is_full)",
+        "not (False and is_full)",
         "completion",
         _GEMINI,
     ),
