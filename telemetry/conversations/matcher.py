@@ -135,16 +135,16 @@ class Matcher:
         if found is not None and found.rule is Rule.RETRY:
             return found
         calls = self._memory.find(name_message(before, request.scope)) if before else ()
-        if request.is_whole:
-            calls = calls or self._find_named(asked, request)
+        named = self._find_named(asked, request) if request.is_whole and not calls else ()
+        calls = calls or named
         if not calls:
             return found
         both = [] if found is None else [call for call in found.calls if call in calls]
-        return (
-            Match(0, Rule.RESPONSE_ID, calls)
-            if found is None or not both
-            else (found._replace(calls=both))
-        )
+        if found is None or not both:
+            return Match(0, Rule.RESPONSE_ID, calls)
+        # Words say what is new. That it is this call, only the id can say of a stranger's.
+        is_stranger = bool(named) and both[0].is_stranger
+        return found._replace(calls=both, rule=Rule.RESPONSE_ID if is_stranger else found.rule)
 
     def _match(
         self, asked: Asked, request: ComparableRequest, origin: Origin, start_ns: int

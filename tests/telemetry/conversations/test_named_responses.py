@@ -49,7 +49,7 @@ class Talk:
         *items: dict[str, Any],
         said: dict[str, Any] | None,
         name: str = "",
-        scope: bytes = ANN,
+        scope: bytes | None = ANN,
         strangers: bytes | None = UPSTREAM,
         previous: str | None = None,
         is_whole: bool = False,
@@ -118,6 +118,18 @@ def test_equal_words_behind_other_responses_are_others() -> None:
         3,
         False,
     )
+
+
+def test_a_whole_conversation_is_found_by_its_id_after_a_restart() -> None:
+    """Short words alone would not be enough; also where the caller is unknown."""
+    for scope in (ANN, None):
+        talk = Talk()
+        talk.ask(user("hi"), said=says("Hello"), name=FIRST, scope=scope)
+        talk.restart()
+        whole = (user("hi"), says("Hello"), user("and now?"))
+        found = talk.ask(*whole, said=says("Yes"), scope=scope, previous=FIRST, is_whole=True)
+        assert (found.rule, found.predecessor) == (Rule.RESPONSE_ID, 1)
+        assert (found.new_items, found.turn) == (1, 2)
 
 
 def test_a_whole_conversation_is_compared_though_it_names_a_response() -> None:
