@@ -1,4 +1,4 @@
-"""One response of the demo upstream's Realtime sessions, as the events that OpenAI's servers send.
+"""A response of the demo upstream's Realtime sessions, as the events that OpenAI's servers send.
 
 A response says its answer as text, or as sound with its transcript: each word is 10 ms of silence.
 A word is a token, and so is its sound. Items and events have the names that they have had since the

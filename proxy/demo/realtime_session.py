@@ -1,6 +1,6 @@
 """A Realtime session of the demo upstream: settings, a conversation, and one response at a time.
 
-It is told each message of the client, and says what the server answers. A response is asked for:
+It takes each message of the client, and gives what the server answers. A response is asked for:
 nobody listens for a pause in the user's sound, and what the user says is always understood as
 :data:`HEARD`.
 """
@@ -65,7 +65,7 @@ class _RefusedError(Exception):
 
 
 class RealtimeSession:
-    """One connection.
+    """The session of a connection.
 
     Args:
         name: makes its ids unique.

@@ -1,4 +1,4 @@
-"""One call of a WebSocket: the frames of its exchange, as if it had come by HTTP."""
+"""A call of a WebSocket: the frames of its exchange, as if it had come by HTTP."""
 
 from __future__ import annotations
 

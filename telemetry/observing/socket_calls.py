@@ -283,7 +283,7 @@ class SocketCalls:
 
 
 class _Direction:
-    """One direction of a connection, and the room that its message under way takes.
+    """A direction of a connection, and the room that its message under way takes.
 
     Args:
         bodies: lends the room, and may have it back: then the message is cut.

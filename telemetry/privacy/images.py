@@ -47,7 +47,7 @@ _PICTURES = ("iVBORw0KGgo", "/9j/", "_9j_", "UklGR", "R0lGOD")
 _PICTURE = re.compile(rf"(?:{'|'.join(_PICTURES)})[A-Za-z0-9+/_=\\-]*+")
 
 _ENOUGH_CHARS = 64
-"""So much base64 before what looks like the beginning of a picture shows that it is none. By chance
+"""How much base64 before what looks like a picture's beginning shows that it is none. By chance
 one of twenty long sounds has a JPEG's four characters somewhere."""
 
 _is_base64 = re.compile(rf"[A-Za-z0-9+/]{{{_ENOUGH_CHARS}}}").fullmatch

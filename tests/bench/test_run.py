@@ -44,7 +44,7 @@ def test_a_load_is_put_on_each_contestant_and_told() -> None:
 
 
 def test_web_sockets_are_measured_at_the_pace_of_the_bare_relay() -> None:
-    """Of spantap with pings beside them; each response has its span."""
+    """The delays of spantap are also taken beside pings; each response has its span."""
     results = Results.begin()
     run_plan(TINY, results, only="websockets", names=["bare", "spantap"])
     [bare], [spantap] = results.web_sockets.values()

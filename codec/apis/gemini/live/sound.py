@@ -142,7 +142,7 @@ class SpokenSound:
 
 
 def put_sound(parts: Sequence[Any], blob: JsonObject) -> list[Any]:
-    """Put a sound beside the first words that were spoken, or in a part of its own."""
+    """Put a sound beside the first words that were spoken, or in a part without words."""
     places = (at for at, part in enumerate(parts) if object_of(part).get("transcript") is True)
     if (at := next(places, None)) is None:
         return [*parts, {"text": "", "transcript": True, "inlineData": blob}]
